@@ -12,11 +12,13 @@ use bridge::error::{Hint as _, chain};
 use bridge::fs::TrustError;
 use bridge::host::{HostEvent, HostEvents};
 use bridge::install::{
-    CacheSettings, FetchEvent, FetchEvents, GithubReleases, InstallError, PackageSource as _, find_in_pulumi_folder,
+    CacheSettings, FetchEvent, FetchEvents, GithubReleases, InstallError, Installer, PackageLock, PackageSource as _,
+    find_in_pulumi_folder,
 };
 use bridge::message_text::MessageText;
 use bridge::plugin::{
-    GithubReleaseSource, LocalSource, PluginConfig, PluginSource, PluginValueError, Sha256Digest, SourceToken,
+    GithubReleaseSource, LocalSource, Platform, PluginConfig, PluginSource, PluginValueError, ResolvedPackage,
+    Sha256Digest, WantedVersion,
 };
 use bridge::source::FetchError;
 use engine::StopSignals;
@@ -35,8 +37,6 @@ const PACKAGE: Code = Code("package");
 
 /// Variable with the base URL of a server with the API of GitHub that has the releases.
 const API_URL: &str = "SC_PACKAGES_API_URL";
-/// API of GitHub.
-const GITHUB_API: &str = "https://api.github.com";
 
 /// Decides about downloads of packages.
 #[async_trait]
@@ -137,10 +137,10 @@ enum PackageError {
 pub struct CorePackages {
     releases: GithubReleases,
     cache: PathBuf,
+    lock: PackageLock,
     /// Folder of plugins of the `pulumi` command line.
     pulumi_plugins: Option<PathBuf>,
     api_url: Option<String>,
-    token: Option<SourceToken>,
     /// Decides about downloads; `None`: packages are downloaded.
     pub approval: Option<Arc<dyn DownloadApproval>>,
     provided: Arc<Mutex<Provided>>,
@@ -159,16 +159,53 @@ impl CorePackages {
         let variable = |name: &str| stacks.process_context.environment.get(name).filter(|value| !value.is_empty());
         let pulumi_home = variable("PULUMI_HOME").map(PathBuf::from);
         let pulumi_home = pulumi_home.or_else(|| variable("HOME").map(|home| Path::new(home).join(".pulumi")));
-        let token = github_token(&stacks.process_context.environment);
-        token.iter().for_each(|token| stacks.masker.add_text(token.expose()));
         Self {
             cache: settings.folder.clone(),
+            lock: PackageLock::default(),
             releases: GithubReleases::new(settings),
             pulumi_plugins: pulumi_home.map(|home| home.join("plugins")),
             api_url: variable(API_URL).cloned(),
-            token,
             approval: None,
             provided: Arc::default(),
+        }
+    }
+
+    /// Sets the lock file, which has these packages as well.
+    pub(super) fn with_lock(self, lock: PackageLock) -> Self {
+        Self { lock, ..self }
+    }
+
+    /// Returns the plugins of packages, with their releases as sources, each once.
+    ///
+    /// # Errors
+    /// [`CorePackagesError::NotInstalled`] if a name cannot be used.
+    pub(super) fn plugins(
+        &self,
+        requests: impl Iterator<Item = PackageRequest>,
+    ) -> Result<Vec<PluginConfig>, CorePackagesError> {
+        let mut plugins = Vec::new();
+        for request in requests {
+            let plugin = self.plugin(request.package);
+            plugins.push(plugin.map_err(|error| self.diagnostic(&request, &error.into())));
+        }
+        all_or_errors(plugins)
+    }
+
+    fn plugin(&self, package: CorePackage) -> Result<PluginConfig, PluginValueError> {
+        let source = PluginSource::GithubRelease(self.release(package));
+        let mut plugin = PluginConfig::new(package.name.parse()?, source);
+        plugin.optional_env = package.variables().map(str::to_owned).collect();
+        Ok(plugin)
+    }
+
+    /// Returns the source of a package.
+    fn release(&self, package: CorePackage) -> GithubReleaseSource {
+        let version = WantedVersion::Named(format!("v{}", package.version));
+        GithubReleaseSource {
+            api_url: self.api_url.clone(),
+            is_mirror: true,
+            requires_digest: true,
+            ..GithubReleaseSource::new(package.repository(), version)
         }
     }
 
@@ -234,15 +271,9 @@ impl CorePackages {
     }
 
     async fn locate_one(&self, package: CorePackage, is_attached: bool) -> Result<LocatedPackage, PackageError> {
-        let release = GithubReleaseSource {
-            token: self.token.clone(),
-            api_url: self.api_url.clone(),
-            requires_digest: true,
-            ..GithubReleaseSource::new(package.repository(), format!("v{}", package.version))
-        };
-        let mut plugin = PluginConfig::new(package.name.parse()?, PluginSource::GithubRelease(release.clone()));
-        plugin.optional_env = package.variables().map(str::to_owned).collect();
-        let cached = match self.releases.find_cached(plugin.names(), &release).await {
+        let release = self.release(package);
+        let mut plugin = self.plugin(package)?;
+        let cached = match self.releases.known_digest(plugin.names(), &release).await {
             // The package may be in the folder of the `pulumi` command line.
             Err(InstallError::NoPlatform) => None,
             cached => cached?,
@@ -271,6 +302,11 @@ impl CorePackages {
         let missing = located.iter().filter(|(_, located)| located.location == PackageLocation::Release);
         // A package that cannot be downloaded is reported instead of a question.
         let find_size = async |(request, located): &(PackageRequest, LocatedPackage)| {
+            let (names, release) = (located.plugin.names(), &located.release);
+            let locked = self.installer(&()).locked(&self.releases, names, release);
+            if let Some(bytes) = locked.map_err(|error| self.diagnostic(request, &error.into()))?.and_then(asset_size) {
+                return Ok(PackageDownload { package: located.package, bytes });
+            }
             let bytes = self.releases.download_size(located.plugin.names(), &located.release).await;
             let bytes = bytes.map_err(|error| self.diagnostic(request, &error.into()))?;
             Ok(PackageDownload { package: located.package, bytes })
@@ -305,10 +341,15 @@ impl CorePackages {
                 events.emit(Event::Message(Message::new(Severity::Warning, refused.clone())));
             }
             let events = DownloadEvents { package: request.package.name, events: Arc::clone(&host_events) };
-            let installed = self.releases.resolve(located.plugin.names(), &located.release, &events).await;
+            let installed =
+                self.installer(&events).install(&self.releases, located.plugin.names(), &located.release).await;
             installed.map(drop).map_err(|error| self.diagnostic(request, &error.into()))
         };
         all_or_errors(join_all(missing.map(download)).await).map(drop)
+    }
+
+    fn installer<'e>(&self, events: &'e dyn FetchEvents) -> Installer<'e> {
+        Installer { lock: self.lock.clone(), cache: self.cache.clone(), ..Installer::new(events) }
     }
 
     /// Returns the error of a package that cannot be installed, with the ways to provide it.
@@ -322,7 +363,7 @@ impl CorePackages {
         let found = Diagnostic::error(PACKAGE, *span, summary);
         let PackageError::Install(error) = error else { return found.help(declare) };
         match error {
-            InstallError::Fetch(FetchError::RateLimited { authenticated: false, .. }) => {
+            InstallError::Fetch(FetchError::RateLimited { credential: None, .. }) => {
                 found.help("set GITHUB_TOKEN: requests with a token have a higher rate limit")
             }
             InstallError::Fetch(fetch) if fetch.is_unreachable() => {
@@ -335,9 +376,6 @@ impl CorePackages {
                         pulumi.display()
                     ))
                     .help(format_args!("or {declare}, with a source that is available here"))
-            }
-            InstallError::Fetch(FetchError::AccessDenied { authenticated: true, .. }) => {
-                found.help("the token in GITHUB_TOKEN may be wrong or expired; without it, none is sent")
             }
             InstallError::NoAsset { .. } | InstallError::NoPlatform => {
                 found.help(format_args!("{declare}, with a source that is built for this platform"))
@@ -365,14 +403,10 @@ impl CorePackages {
     }
 }
 
-/// Returns the token for requests to GitHub, of which it accepts few without one; `None` if the requests, or those of the
-/// pipeline that has set the token, go to another server.
-fn github_token(environment: &BTreeMap<String, String>) -> Option<SourceToken> {
-    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
-    // On a runner of GitHub Enterprise, the token is for another server.
-    let is_for_github = variable("GITHUB_API_URL").is_none_or(|url| url.trim_end_matches('/') == GITHUB_API);
-    let token = variable("GITHUB_TOKEN").filter(|_| is_for_github && variable(API_URL).is_none());
-    token.cloned().and_then(SourceToken::new)
+/// Returns the size of the asset of a package for this machine, in bytes.
+fn asset_size(package: ResolvedPackage) -> Option<u64> {
+    let ResolvedPackage::Release(release) = package else { return None };
+    Some(release.assets.get(&Platform::current()?)?.size)
 }
 
 /// Returns the warning about a plugin in the folder of the `pulumi` command line that another user could have changed.
@@ -428,25 +462,6 @@ impl FetchEvents for DownloadEvents {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Shows: plugins.md#packages-of-core-types "`GITHUB_TOKEN` is sent to GitHub"
-    /// Shows: plugins.md#packages-of-core-types "no token is sent there"
-    #[test]
-    fn token_is_sent_to_github_only() {
-        let token = ("GITHUB_TOKEN", "t0ken");
-        for (variables, expected) in [
-            (&[token][..], Some("t0ken")),
-            (&[token, ("GITHUB_API_URL", "https://api.github.com")], Some("t0ken")),
-            (&[token, ("GITHUB_API_URL", "https://git.reef.example/api/v3")], None),
-            (&[token, (API_URL, "https://mirror.example/api/v3")], None),
-            (&[("GITHUB_TOKEN", "")], None),
-            (&[], None),
-        ] {
-            let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            let token = github_token(&environment);
-            assert_eq!(token.as_ref().map(SourceToken::expose), expected, "{variables:?}");
-        }
-    }
 
     /// Shows: plugins.md#packages-of-core-types "A run takes each package that its stacks use from the first of these
     ///   places"

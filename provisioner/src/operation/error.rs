@@ -2,6 +2,7 @@
 
 use bridge::error::{Hint, chain, closest_resource};
 use bridge::host::HostError;
+use bridge::install::InstallError;
 use bridge::message_text::MessageText;
 use config::diagnostics::Diagnostic;
 use pulumi_proto::urn::Urn;
@@ -75,6 +76,9 @@ pub enum OperationError {
     /// The schemas of the plugins lack types or properties of the stack's resources. Nothing was changed.
     #[error("the resources of the stack have {}; nothing was changed", count_errors(.0))]
     Types(Vec<Diagnostic>),
+    /// The lock file could not be read or written.
+    #[error("{}", MessageText::chain(.0))]
+    Lock(InstallError),
     /// No enabled plugin can read, update or delete some of the recorded resources.
     #[error("no enabled plugin serves the package {package:?} of recorded resources: {}", names(urns))]
     Unserved {
@@ -101,6 +105,7 @@ impl OperationError {
             | Self::Namesake { .. }
             | Self::NamesakeDeclined { .. }
             | Self::Schema(_)
+            | Self::Lock(_)
             | Self::Unserved { .. } => &[],
         }
     }
@@ -111,6 +116,7 @@ impl Hint for OperationError {
         match self {
             Self::Plugins { error, .. } | Self::Schema(error) => error.hint(),
             Self::State(error) => error.hint(),
+            Self::Lock(error) => error.hint(),
             Self::Unserved { .. } => {
                 Some("declare and enable the plugin in `plugins`: it is needed to delete these resources".into())
             }

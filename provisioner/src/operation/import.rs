@@ -22,6 +22,7 @@ pub async fn import(run: &StackRun, imports: Vec<ImportGoal>) -> Result<Report, 
     run.check_declared_types(&host).await?;
     let mut run = run.clone();
     run.options.deployment.imports = resolve_types(&host, imports).await?;
+    run.options.deployment.imports.iter_mut().for_each(|goal| run.program.set_import_version(goal));
     let started = Timestamp::now().as_second();
     let state = run.open(&host, Operation::Import).await?;
     let mode = run.applied_to(&state, UpdateKind::Import);

@@ -34,6 +34,7 @@ impl RunEventSink {
         let about = |severity, text| Message { plugin: Some(plugin.clone()), ..Message::new(severity, text) };
         let message = match event {
             FetchEvent::Waiting => about(Severity::Info, "waiting for another run that fetches it".into()),
+            FetchEvent::Note(text) => about(Severity::Info, text),
             FetchEvent::Warning(text) => about(Severity::Warning, text),
             FetchEvent::Building => {
                 self.builds.lock().unwrap_or_else(PoisonError::into_inner).insert(plugin.clone());

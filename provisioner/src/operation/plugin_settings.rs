@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bridge::host::{AttachedPlugin, PluginPool, Sources};
-use bridge::install::{CacheSettings, GitRepositories, GithubReleases, LocalPackages, Verification};
+use bridge::install::{
+    CacheSettings, GitRepositories, GithubReleases, LOCK_FILE, LocalPackages, LockRule, PackageLock, Verification,
+};
+use bridge::plugin::{PluginConfig, PluginVersion};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
+use bridge::source::Credentials;
 
 use super::core_packages::CorePackages;
 use super::plugin_events::LoadedPlugins;
 use super::{SetupError, Stacks};
+use crate::registry::packages;
 
 /// Environment variable for which files of packages in the cache are read at a start.
 const VERIFY: &str = "SC_VERIFY";
@@ -56,32 +61,43 @@ impl PluginSettings {
             variables.iter().map(|(name, value)| (OsString::from(name.as_str()), OsString::from(value.as_str()))),
         );
         let root = stacks.repository.root.clone();
+        let of_builds = if stacks.fetch_rules.offline { offline(&environment) } else { environment.clone() };
         let fetched = CacheSettings {
             folder: cache_folder(variables, &root),
             root: root.clone(),
-            environment: environment.clone(),
+            environment: of_builds.clone(),
             spawner: spawner.clone(),
             verification: verification(variables)?,
+            is_offline: stacks.fetch_rules.offline,
+            credentials: Credentials::new(environment.clone(), spawner.clone(), {
+                let masker = Arc::clone(&stacks.masker);
+                move |token| masker.add_text(token)
+            }),
         };
         let type_cache = fetched.folder.join("types");
         let local = LocalPackages {
             root: root.clone(),
             cache: fetched.folder.clone(),
-            environment: environment.clone(),
+            environment: of_builds.clone(),
             spawner: spawner.clone(),
         };
-        let packages = CorePackages::new(stacks, fetched.clone());
+        let sources = Sources {
+            local: Some(Arc::new(local)),
+            github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
+            git: Some(Arc::new(GitRepositories::new(fetched.clone()))),
+            lock: PackageLock::default(),
+            cache: fetched.folder.clone(),
+        };
+        let packages = CorePackages::new(stacks, fetched);
+        let lock = package_lock(stacks, &sources);
+        let (packages, sources) = (packages.with_lock(lock.clone()), Sources { lock, ..sources });
         Ok(Self {
             packages,
             secret_files: secret_files(stacks),
             directory: root,
             environment,
             spawner,
-            sources: Sources {
-                local: Some(Arc::new(local)),
-                github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
-                git: Some(Arc::new(GitRepositories::new(fetched))),
-            },
+            sources,
             type_cache,
             limits: Limits::default(),
             pool,
@@ -92,10 +108,50 @@ impl PluginSettings {
 }
 
 impl PluginSettings {
+    /// Sets what may be done with the lock file.
+    #[must_use]
+    pub fn with_lock_rule(self, rule: LockRule) -> Self {
+        let lock = self.sources.lock.clone().with_rule(rule);
+        let packages = self.packages.with_lock(lock.clone());
+        Self { packages, sources: Sources { lock, ..self.sources }, ..self }
+    }
+
+    /// Returns the version that the lock file records for a plugin, if it does.
+    pub(super) fn locked_version(&self, plugin: &PluginConfig) -> Option<PluginVersion> {
+        self.sources.locked_version(plugin)
+    }
+
     /// Returns whether a package is served by a process that runs already.
     pub(super) fn is_attached(&self, package: &str) -> bool {
         self.attached.contains_key(package)
     }
+}
+
+/// Returns an environment in which builds open no connection: Go takes modules and toolchains from this machine only.
+fn offline(environment: &HostEnvironment) -> HostEnvironment {
+    let all = environment
+        .with_prefix("")
+        .chain([("GOPROXY", "off"), ("GOTOOLCHAIN", "local")].map(|(name, value)| (name.into(), value.into())));
+    HostEnvironment::new(all)
+}
+
+/// Returns the lock file of a repository. A pipeline never changes it.
+fn package_lock(stacks: &Stacks, sources: &Sources) -> PackageLock {
+    let root = &stacks.repository.root;
+    let is_pipeline = stacks.process_context.environment.get("CI").is_some_and(|value| !value.is_empty());
+    let rule = match (stacks.fetch_rules.locked, is_pipeline, root.join(LOCK_FILE).exists()) {
+        (true, ..) => LockRule::Locked,
+        (false, true, true) => LockRule::LockedInPipeline,
+        (false, true, false) => LockRule::ReadOnly,
+        (false, false, _) => LockRule::Add,
+    };
+    let lock = PackageLock::new(root, rule);
+    if !stacks.are_all {
+        return lock;
+    }
+    let plugins = stacks.stacks.iter().flat_map(|stack| &stack.plugins).map(|declared| &declared.plugin);
+    let of_core_types = packages::repositories().map(|repository| format!("github-release github.com/{repository}"));
+    lock.with_declared(plugins.filter_map(|plugin| sources.lock_key(plugin)), of_core_types)
 }
 
 /// Returns the rule for which files of packages in the cache are read at a start.

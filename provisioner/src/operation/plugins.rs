@@ -14,9 +14,9 @@ use futures_util::future::{join_all, try_join_all};
 use crate::program::{Program, SchemaFindings};
 use crate::registry::recipes;
 use crate::schema::Package;
-use config::diagnostics::{Code, Diagnostic, Span, finish};
+use config::diagnostics::{Code, Diagnostic, Severity as DiagnosticSeverity, Span, finish};
 use config::{PluginDeclaration, Stack, values};
-use engine::events::{Event, EventSink, Operation};
+use engine::events::{Event, EventSink, Message, Operation, Severity};
 use engine::{DeploymentRequest, StopSignals};
 use pulumi_proto::property::PropertyValue;
 use state::Snapshot;
@@ -38,9 +38,33 @@ impl StackRun {
             let provided = self.plugins.provide(requests.clone(), &self.events, &self.signals).await?;
             let settings = self.plugins.host_settings(&self.program.stack().project, &self.events, &self.signals);
             let settings = HostSettings { first_instances, ..settings };
-            self.plugins.load(self.program.stack(), provided, &requests, settings, &self.signals).await
+            let host = self.plugins.load(self.program.stack(), provided, &requests, settings, &self.signals).await?;
+            self.set_versions(&host)?;
+            Ok(host)
         };
         self.host.get_or_try_init(load).await.cloned()
+    }
+
+    /// Tells the program the versions of the plugins. Emits warnings.
+    fn set_versions(&self, host: &PluginHost) -> Result<(), OperationError> {
+        let mut versions = host.versions();
+        for plugin in self.program.stack().plugins.iter().map(|declared| &declared.plugin) {
+            // A process that runs already has no package.
+            if let (false, Some(locked)) =
+                (versions.contains_key(plugin.name.as_str()), self.plugins.locked_version(plugin))
+            {
+                versions.insert(plugin.name.to_string(), locked);
+            }
+        }
+        let (errors, warnings): (Vec<_>, Vec<_>) = self
+            .program
+            .set_versions(versions)
+            .into_iter()
+            .partition(|found| found.severity == DiagnosticSeverity::Error);
+        for warning in warnings {
+            self.events.emit(Event::Message(Message::new(Severity::Warning, warning.summary)));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(OperationError::Types(errors)) }
     }
 
     /// Loads the packages that only recorded resources need, such as those of a core type that has left the file. Packages of
@@ -200,13 +224,7 @@ impl PluginSettings {
         events: &Arc<dyn EventSink>,
         signals: &StopSignals,
     ) -> Result<Vec<Package>, OperationError> {
-        let settings = self.host_settings(&stack.project, events, signals);
-        let host = self.load(stack, Vec::new(), &[], settings, signals).await?;
-        let schemas = tokio::select! {
-            result = host.schemas() => result.map_err(unlocated),
-            () = signals.stop.cancelled() => Err(OperationError::Stopped),
-        };
-        host.close().await;
+        let schemas = self.schema_texts(stack, events, signals).await;
         let read = |(name, text): (String, Option<String>)| {
             let unreadable = |error: schemas::SchemaError| {
                 let message = MessageText::new(format_args!("the schema of the package {name} cannot be read"));
@@ -216,6 +234,27 @@ impl PluginSettings {
             Ok(Package { schemas, name })
         };
         schemas?.into_iter().map(read).collect()
+    }
+
+    /// Starts every enabled plugin of a stack, and returns the schemas of their packages as they are: JSON texts by the name of the package;
+    /// `None` for a package without a schema. Configures no plugin.
+    ///
+    /// # Errors
+    /// Returns the errors of [`PluginSettings::schemas`].
+    pub async fn schema_texts(
+        &self,
+        stack: &Stack,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<BTreeMap<String, Option<String>>, OperationError> {
+        let settings = self.host_settings(&stack.project, events, signals);
+        let host = self.load(stack, Vec::new(), &[], settings, signals).await?;
+        let schemas = tokio::select! {
+            result = host.schemas() => result.map_err(unlocated),
+            () = signals.stop.cancelled() => Err(OperationError::Stopped),
+        };
+        host.close().await;
+        schemas
     }
 
     /// Locates or downloads all packages that the programs of a command need and no plugin declares, before the first stack is
@@ -337,11 +376,20 @@ fn unlocated(error: HostError) -> OperationError {
 pub(super) fn load_error(
     stack: &Stack,
     requests: &[PackageRequest],
+    failed: Vec<(PluginName, HostError)>,
+) -> OperationError {
+    load_error_in(&[stack], requests, failed)
+}
+
+/// Returns the error of plugins that several stacks may declare: see [`load_error`]. The first declaration counts.
+pub(super) fn load_error_in(
+    stacks: &[&Stack],
+    requests: &[PackageRequest],
     mut failed: Vec<(PluginName, HostError)>,
 ) -> OperationError {
     let requested = |name: &PluginName| requests.iter().find(|request| request.package.name == name.as_str())?.span;
     let span = |name: &PluginName| {
-        let declared = stack.plugins.iter().find(|plugin| plugin.plugin.name == *name);
+        let declared = stacks.iter().flat_map(|stack| &stack.plugins).find(|plugin| plugin.plugin.name == *name);
         declared.map(|plugin| plugin.name_span).or_else(|| requested(name))
     };
     if failed.len() == 1 {

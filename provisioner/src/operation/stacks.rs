@@ -1,10 +1,12 @@
 //! Loading of the stacks that an operation works on, from the repository.
 
+use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bridge::fs::{MAX_DOCUMENT_BYTES, read_if_exists};
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
 use config::sibling_profiles::differences;
@@ -39,6 +41,15 @@ pub struct ProcessIdentity {
     pub trusted_owners: Vec<u32>,
 }
 
+/// Rules of the user for places of packages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchRules {
+    /// True if the lock file must have what is needed (`--locked`).
+    pub locked: bool,
+    /// True if no place of a package may be asked (`--offline`).
+    pub offline: bool,
+}
+
 /// Request for stacks of a repository.
 #[derive(Clone, Debug)]
 pub struct StacksRequest<'a> {
@@ -60,6 +71,8 @@ pub struct StacksRequest<'a> {
     pub unrecorded: Unrecorded,
     /// Receives the outages of stores, while requests to them are still tried.
     pub outages: OutageReport,
+    /// Rules of the user for places of packages.
+    pub fetch_rules: FetchRules,
     /// True if stacks with errors in their files are returned as far as they can be read, with the errors as warnings. They cannot be
     /// deployed.
     pub accepts_errors: bool,
@@ -113,6 +126,10 @@ pub struct Stacks {
     pub unknown: Vec<String>,
     /// Client stacks that a selection of all stacks has passed by: folders with a client.yaml and no server.yaml.
     pub client_stacks: Vec<String>,
+    /// Rules of the user for places of packages.
+    pub fetch_rules: FetchRules,
+    /// True if these are all stacks of the repository.
+    pub are_all: bool,
     pub(super) process: ProcessIdentity,
     /// Names of the requested stacks.
     requested: Vec<String>,
@@ -141,8 +158,9 @@ impl Stacks {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
             Ok(loaded) => {
                 let Loaded { repository, stacks_folder, stacks, client_stacks, .. } = loaded;
-                let Loaded { warnings, requested, from_store, unknown, .. } = loaded;
+                let Loaded { warnings, requested, from_store, unknown, are_all, .. } = loaded;
                 let StacksRequest { process_context, process, masker, unrecorded, outages, .. } = request;
+                let fetch_rules = request.fetch_rules;
                 let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect::<Vec<_>>());
                 let programs = stacks.iter().map(|stack| program(stack, &repository)).collect();
                 let stacks = Self {
@@ -157,6 +175,8 @@ impl Stacks {
                     from_store,
                     unknown,
                     client_stacks: if selection.names().next().is_none() { client_stacks } else { Vec::new() },
+                    fetch_rules,
+                    are_all,
                     process,
                     requested,
                     programs,
@@ -246,6 +266,7 @@ struct Loaded {
     requested: Vec<String>,
     from_store: Vec<String>,
     unknown: Vec<String>,
+    are_all: bool,
 }
 
 fn load(
@@ -305,7 +326,30 @@ fn load(
     }
     let stacks_folder = workspace.stacks_folder();
     let warnings = diagnostics;
-    Ok(Ok(Loaded { repository, stacks_folder, stacks, client_stacks, warnings, requested, from_store, unknown }))
+    let are_all = request.reading == Reading::Whole
+        && !has_errors(&warnings)
+        && names.iter().all(|name| requested.contains(name))
+        && is_only_folder(request, &repository, &stacks_folder);
+    let loaded =
+        Loaded { repository, stacks_folder, stacks, client_stacks, warnings, requested, from_store, unknown, are_all };
+    Ok(Ok(loaded))
+}
+
+/// Returns whether all stacks of a repository are in one folder, as far as its profiles tell: whether no other profile names a folder.
+fn is_only_folder(request: &StacksRequest<'_>, repository: &Repository, folder: &Path) -> bool {
+    let own = format!("cfg.{}.yaml", request.profile);
+    let profiles = fs::read_dir(repository.root.join(".sc")).into_iter().flatten().flatten();
+    let others = profiles.filter(|file| {
+        let name = file.file_name().to_string_lossy().into_owned();
+        name.starts_with("cfg.") && name.ends_with(".yaml") && name != own
+    });
+    let names_folder = |file: fs::DirEntry| {
+        let text = read_if_exists(&file.path(), MAX_DOCUMENT_BYTES).ok().flatten().unwrap_or_default();
+        String::from_utf8_lossy(&text).contains("stacksDir")
+    };
+    let default = repository.root.join(".sc/stacks");
+    let is_default = folder == default || !default.exists();
+    request.stacks_dir.is_none() && is_default && !others.into_iter().any(names_folder)
 }
 
 /// Returns the error of a stack whose key has a stack with the name of another one in files: both would have one state.

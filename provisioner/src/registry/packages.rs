@@ -57,6 +57,18 @@ impl Package {
     }
 }
 
+/// All packages that recipes use.
+const ALL: [Package; 6] = [AWS, GCP, KUBERNETES, RANDOM, CLOUDFLARE, ATLAS];
+
+/// Returns the repositories on GitHub of all packages that are used without a declaration.
+pub fn repositories() -> impl Iterator<Item = String> {
+    ALL.into_iter().map(|package| repository(package.name))
+}
+
+fn repository(name: &str) -> String {
+    format!("pulumi/pulumi-{name}")
+}
+
 /// Package that is used without a declaration, in its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CorePackage {
@@ -76,7 +88,7 @@ impl CorePackage {
 
     /// Returns the repository on GitHub whose release `v<version>` has the package for each platform.
     pub fn repository(self) -> String {
-        format!("pulumi/pulumi-{}", self.name)
+        repository(self.name)
     }
 
     /// Returns the names of the environment variables that the package inherits if they are set, as [`Package::variables`].

@@ -12,8 +12,8 @@ use engine::StopSignals;
 use engine::events::{Event, EventSink, Outcome};
 use engine::masking::SecretMasker;
 use provisioner::operation::{
-    Agreement, PluginSettings, ProcessIdentity, ProvisionOptions, Report, RunInputs, RunOptions, Selection, SetupError,
-    Stacks, StacksRead, StacksRequest, provision, secrets_diagnostic,
+    Agreement, FetchRules, PluginSettings, ProcessIdentity, ProvisionOptions, Report, RunInputs, RunOptions, Selection,
+    SetupError, Stacks, StacksRead, StacksRequest, provision, secrets_diagnostic,
 };
 use pulumi_proto::property::PropertyValue;
 use state::secrets::SecretsError;
@@ -84,6 +84,7 @@ fn request<'a>(folder: &'a Path, environment: &[(&str, &str)]) -> StacksRequest<
         masker: Arc::new(SecretMasker::default()),
         unrecorded: Unrecorded::default(),
         outages: OutageReport::default(),
+        fetch_rules: FetchRules::default(),
         accepts_errors: false,
     }
 }
