@@ -39,8 +39,14 @@ pub(crate) struct GlobalArgs {
     /// Print each event as one line of JSON to standard output, and nothing else
     #[arg(long, global = true, display_order = 904)]
     pub(crate) json: bool,
+    /// Fail if the lock file `.sc/sc.lock` does not have a plugin, instead of adding it
+    #[arg(long, global = true, display_order = 905)]
+    pub(crate) locked: bool,
+    /// Take plugins from this machine only, and open no connection for one (SC_OFFLINE)
+    #[arg(long, global = true, display_order = 906)]
+    pub(crate) offline: bool,
     /// Write where the time of the command goes to this file, in the trace format of Chrome, which ui.perfetto.dev opens
-    #[arg(long, global = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, display_order = 905)]
+    #[arg(long, global = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, display_order = 907)]
     pub(crate) trace: Option<PathBuf>,
 }
 
@@ -280,6 +286,22 @@ pub(crate) struct ConfirmArgs {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = pulumi_proto::duration::parse(text).filter(|duration| !duration.is_zero());
     parsed.ok_or_else(|| "not a duration such as 90s, 30m or 1h30m".to_owned())
+}
+
+/// Parses a number of days (`30d`), or a duration in Go's format.
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    let days = days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+    days.map_or_else(|| duration(text), Ok).map_err(|_| "not an age such as 30d or 12h".to_owned())
+}
+
+/// Parses a size with a decimal unit, in bytes: `500MB`, `2GB`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
+    let parsed =
+        units.into_iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?.trim().parse::<u64>(), bytes)));
+    let size = parsed.and_then(|(number, bytes)| number.ok()?.checked_mul(bytes));
+    size.ok_or_else(|| "not a size such as 500MB or 2GB".to_owned())
 }
 
 /// Parses `RESOURCE=ID`. The id may contain `=`.

@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use bridge::message_text::MessageText;
 use bridge::shell::option;
 use config::diagnostics::{Diagnostic, SourceFiles, excerpt, has_errors};
-use config::{Reading, Stack};
-use provisioner::operation::{Selection, Stacks, StacksRead, StacksRequest};
+use config::{ProcessContext, Reading, Stack};
+use provisioner::operation::{FetchRules, Selection, Stacks, StacksRead, StacksRequest};
 use provisioner::program::Program;
 use pulumi_proto::property::path::PropertyPath;
 use secrets_store::STORE_PATH;
@@ -193,12 +193,22 @@ fn request<'a>(
         stacks_dir: dir.dir.as_deref(),
         reading,
         process: process::identity(&process_context.environment),
-        process_context,
         masker: Arc::clone(ui.output.masker()),
         unrecorded: ui.unrecorded.clone(),
         outages: ui.output.outage_report(),
+        fetch_rules: FetchRules { locked: global.locked, offline: is_offline(global, &process_context) },
+        process_context,
         accepts_errors: false,
     }
+}
+
+/// Environment variable that has the meaning of `--offline`.
+const OFFLINE: &str = "SC_OFFLINE";
+
+/// Returns whether no place of a package may be asked.
+fn is_offline(global: &GlobalArgs, process_context: &ProcessContext) -> bool {
+    let value = process_context.environment.get(OFFLINE).map_or("", String::as_str);
+    global.offline || !matches!(value, "" | "0" | "false")
 }
 
 /// Prints diagnostics, and returns an error with the number of errors among them.

@@ -73,6 +73,7 @@ resources: {{ resources: {{ prod: {{ resources: {{ thing: {{ type: 'evil:index:T
     fs::write(outside.join("file"), "mine").unwrap();
     symlink(outside.join("file"), root.join(".gitignore")).unwrap();
     symlink(outside.join("file"), root.join(".sc/secrets.yaml")).unwrap();
+    symlink(outside.join("file"), root.join(".sc/sc.lock")).unwrap();
     symlink(outside, root.join(".sc/.tmp")).unwrap();
     symlink(outside, root.join(".sc/linked")).unwrap();
     fs::create_dir(root.join("schemas")).unwrap();
@@ -127,7 +128,7 @@ fn each_command_gives_a_clone_what_the_table_says() {
     let head = format!("| command | {} |", COLUMNS.join(" | "));
     let rows = page.split_once(&head).unwrap_or_else(|| panic!("no table with {head}")).1;
     let rows: Vec<&str> = rows.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
-    assert_eq!(rows.len(), 22);
+    assert_eq!(rows.len(), 23);
     let server = Server::start();
     let mut differences = Vec::new();
     for row in rows {

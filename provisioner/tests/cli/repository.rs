@@ -60,8 +60,8 @@ fn plugin_ls_shows_declared_plugins() {
     insta::assert_snapshot!(check(PLUGINS, &["plugin", "ls", "--json"]), @r#"
     exit 0
     --- out
-    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","pinned":false,"matches":null,"sandbox":"basic","checksum":null,"declared":true,"found":null}
-    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","pinned":true,"matches":null,"sandbox":"basic","checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","declared":true,"found":null}
+    {"stack":"reef","name":"files","package":"files","enabled":true,"source":"local","location":"./plugins/files","version":"","locked":null,"pinned":false,"matches":null,"sandbox":"basic","checksum":null,"declared":true,"found":null}
+    {"stack":"reef","name":"tls","package":"tls","enabled":false,"source":"github-release","location":"pulumi/pulumi-tls","version":"v5.2.2","locked":null,"pinned":true,"matches":null,"sandbox":"basic","checksum":"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","declared":true,"found":null}
     --- err
     "#);
 }

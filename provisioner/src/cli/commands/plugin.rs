@@ -15,6 +15,9 @@ use provisioner::operation::{
 };
 
 use super::plugin_debug::{self, DebugArgs};
+use super::plugin_lock::{self, LockFileArgs, UpdateArgs};
+use super::plugin_prune::{self, PruneArgs};
+use super::plugin_schema::{self, SchemaArgs};
 use super::plugin_verify::{self, VerifyArgs};
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::attached_plugins;
@@ -48,11 +51,29 @@ pub(crate) enum PluginVerb {
     /// Prints the declared checksum of a pinned plugin for the current platform, and the checksum that pins a `local`
     /// plugin. `sc plugin install` prints those of the other plugins.
     Ls(LsArgs),
+    /// Record in `.sc/sc.lock` which releases and commits the plugins are, and repair the file after a merge
+    ///
+    /// What is recorded stays. What is missing is resolved: the highest version of a range, the latest release, the commit of a branch.
+    /// Entries that no stack declares are removed. A plugin is downloaded only if no digest of it is published. Commit the file: each
+    /// machine runs what it records.
+    Lock(LockFileArgs),
+    /// Record the newest versions that the stacks accept in `.sc/sc.lock`
+    ///
+    /// A version changes by this command only, or where it no longer fits the declaration.
+    Update(UpdateArgs),
     /// Read all packages in the cache, and compare them with what was fetched
     ///
     /// A run compares what the file system says about each file of a package, and reads those that have changed. This command reads
     /// all of them. It fetches and removes nothing: a package that is damaged is fetched again by the next run that needs it.
     Verify(VerifyArgs),
+    /// Print the schema of a plugin, as the plugin returns it
+    ///
+    /// The plugin is started and not configured. `sc schema-gen` writes schemas for editors.
+    Schema(SchemaArgs),
+    /// Remove packages from the cache that were not used for some time, or until it is small enough
+    ///
+    /// A package that a process uses stays. The next run that needs a removed package fetches it again.
+    Prune(PruneArgs),
     /// Start a plugin for other programs, which attach to it: for a debugger, or for `pulumi`
     ///
     /// The plugin is started as by a run, but is not configured, and ends with this command. Prints the variable by which
@@ -92,7 +113,11 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -
         PluginVerb::Debug(args) => plugin_debug::run(ui, global, args).await,
         PluginVerb::Ls(args) => list(ui, global, args).await,
         PluginVerb::Install(args) => install(ui, global, args).await,
+        PluginVerb::Lock(args) => plugin_lock::lock(ui, global, args).await,
+        PluginVerb::Update(args) => plugin_lock::update(ui, global, args).await,
         PluginVerb::Verify(args) => plugin_verify::run(ui, global, args).await,
+        PluginVerb::Schema(args) => plugin_schema::run(ui, global, args).await,
+        PluginVerb::Prune(args) => plugin_prune::run(ui, global, args).await,
         PluginVerb::ServeExample(args) => {
             let variable = |name: &str| std::env::var(name).ok();
             let served = plugins_example::run(args.arguments.iter().cloned(), variable).await;
@@ -206,6 +231,8 @@ struct Listed<'s> {
     plugin: &'s PluginConfig,
     /// Package of core types that no plugin of the stack declares.
     undeclared: Option<&'s LocatedPackage>,
+    /// Tag or commit that the lock file records.
+    locked: Option<String>,
     /// Declared checksum, else the digest of what is on this machine.
     digest: Option<Sha256Digest>,
     /// True if what is on this machine has the declared checksum; `None` if one of them is not known, or they cannot be compared.
@@ -235,7 +262,8 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
             let matches =
                 declared.flatten().zip(known).filter(|_| is_comparable).map(|(declared, known)| declared == known);
             let digest = declared.unwrap_or(known);
-            listed.push(Listed { stack: &stack.name, plugin, undeclared: None, digest, matches });
+            let locked = locked(&settings, plugin);
+            listed.push(Listed { stack: &stack.name, plugin, undeclared: None, locked, digest, matches });
         }
         for located in undeclared {
             let digest = match &located.location {
@@ -243,7 +271,8 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
                 PackageLocation::Attached | PackageLocation::PulumiFolder(_) | PackageLocation::Release => None,
             };
             let (stack, plugin) = (&stack.name, &located.plugin);
-            listed.push(Listed { stack, plugin, undeclared: Some(located), digest, matches: None });
+            let locked = locked(&settings, plugin);
+            listed.push(Listed { stack, plugin, undeclared: Some(located), locked, digest, matches: None });
         }
     }
     if ui.output.results_are_json() {
@@ -254,6 +283,13 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     ui.output
         .print(&table(&["STACK", "PLUGIN", "PACKAGE", "VERSION", "PINNED", "SANDBOX", "SOURCE", "CHECKSUM"], &rows))?;
     Ok(Exit::Done)
+}
+
+/// Returns the tag or the commit that the lock file records for a plugin. A file that cannot be used is reported by the commands that
+/// need it.
+fn locked(settings: &PluginSettings, plugin: &PluginConfig) -> Option<String> {
+    let locked = settings.sources.locked(plugin).ok().flatten()?;
+    Some(locked.revision().to_owned())
 }
 
 /// Returns where a package of core types is, in a word.
@@ -270,8 +306,8 @@ fn found(location: &PackageLocation) -> &'static str {
 fn origin(source: &PluginSource) -> (String, &str) {
     match source {
         PluginSource::Local(local) => (local.path.display().to_string(), ""),
-        PluginSource::GithubRelease(release) => (without_credentials(&release.repository), &release.tag),
-        PluginSource::Git(git) => (without_credentials(&git.url), &git.revision),
+        PluginSource::GithubRelease(release) => (without_credentials(&release.repository), release.version.as_str()),
+        PluginSource::Git(git) => (without_credentials(&git.url), git.version.as_str()),
     }
 }
 
@@ -291,6 +327,10 @@ impl Listed<'_> {
             (None, _) => "no",
             (Some(_), Some(false)) => "differs",
             (Some(_), _) => "yes",
+        };
+        let version = match &self.locked {
+            Some(locked) if *locked != version => format!("{version} ({locked})"),
+            _ => version,
         };
         let mark = match self.undeclared {
             Some(located) => format!(" (core types, {})", found(&located.location)),
@@ -322,6 +362,7 @@ impl Listed<'_> {
             "source": plugin.source.kind().as_str(),
             "location": place,
             "version": version,
+            "locked": self.locked,
             "pinned": plugin.source.checksum().is_some(),
             "matches": self.matches,
             "sandbox": describe_sandbox(&plugin.sandbox),

@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 46] = [
+    let commands: [&[&str]; 50] = [
         &[],
         &["init"],
         &["provision"],
@@ -45,7 +45,11 @@ fn help_of_each_command() {
         &["stack", "import"],
         &["plugin", "install"],
         &["plugin", "ls"],
+        &["plugin", "lock"],
+        &["plugin", "update"],
         &["plugin", "verify"],
+        &["plugin", "prune"],
+        &["plugin", "schema"],
         &["plugin", "debug"],
         &["stack", "secret-get"],
         &["secrets"],
