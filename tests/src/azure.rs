@@ -13,18 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::http::{Request, Response, read, write};
+use crate::tls::certificates;
 
 /// Secret of the application, and the beginning of each access token.
 pub const SECRET: &str = "hidden~secret";
@@ -78,7 +75,7 @@ impl Azure {
         let keys = names.iter().map(|name| ((*name).to_owned(), KeyState::default())).collect();
         let state = Arc::new(Mutex::new(State { keys, ..State::default() }));
         let folder = TempDir::new()?;
-        let (issuer, acceptor) = certificates()?;
+        let (issuer, acceptor) = certificates(&[AUTHORITY, "*.vault.azure.net", "*.blob.core.windows.net"])?;
         fs::write(folder.path().join("issuer.pem"), issuer)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
@@ -121,26 +118,6 @@ impl Drop for Azure {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// Returns the certificate of an issuer in PEM, and the TLS of a server with certificates of it.
-fn certificates() -> io::Result<(String, TlsAcceptor)> {
-    let key = || KeyPair::generate().map_err(io::Error::other);
-    let (issuer_key, key) = (key()?, key()?);
-    let mut issuer = CertificateParams::new(Vec::<String>::new()).map_err(io::Error::other)?;
-    issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    issuer.distinguished_name.push(DnType::CommonName, "Issuer of the reef");
-    let pem = issuer.self_signed(&issuer_key).map_err(io::Error::other)?.pem();
-    let issuer = Issuer::new(issuer, issuer_key);
-    let hosts = [AUTHORITY, "*.vault.azure.net", "*.blob.core.windows.net"].map(str::to_owned);
-    let certificate = CertificateParams::new(hosts.to_vec()).map_err(io::Error::other)?;
-    let certificate = certificate.signed_by(&key, &issuer).map_err(io::Error::other)?;
-    let chain = vec![CertificateDer::from(certificate.der().to_vec())];
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
-    Ok((pem, TlsAcceptor::from(Arc::new(config.map_err(io::Error::other)?))))
 }
 
 /// Serves one request of a connection to a host.

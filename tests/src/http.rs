@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// Received request.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +73,7 @@ type Handler = Arc<dyn Fn(Request) -> ResponseFuture + Send + Sync>;
 /// Running server. It ends when it is dropped.
 #[derive(Debug)]
 pub struct HttpServer {
+    scheme: &'static str,
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Request>>>,
     task: AbortHandle,
@@ -85,22 +87,52 @@ impl HttpServer {
     pub async fn start<F: Future<Output = Response> + Send + 'static>(
         handler: impl Fn(Request) -> F + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        Self::start_with(handler, None).await
+    }
+
+    /// Starts a server as [`HttpServer::start`] does, with TLS.
+    ///
+    /// # Errors
+    /// Returns an error if no port is free.
+    pub(crate) async fn start_tls<F: Future<Output = Response> + Send + 'static>(
+        handler: impl Fn(Request) -> F + Send + Sync + 'static,
+        acceptor: TlsAcceptor,
+    ) -> io::Result<Self> {
+        Self::start_with(handler, Some(acceptor)).await
+    }
+
+    async fn start_with<F: Future<Output = Response> + Send + 'static>(
+        handler: impl Fn(Request) -> F + Send + Sync + 'static,
+        acceptor: Option<TlsAcceptor>,
+    ) -> io::Result<Self> {
         let handler: Handler = Arc::new(move |request| Box::pin(handler(request)));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
         let log = Arc::clone(&requests);
+        let scheme = if acceptor.is_some() { "https" } else { "http" };
         let serve = async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&handler), Arc::clone(&log)));
+                let (handler, log, acceptor) = (Arc::clone(&handler), Arc::clone(&log), acceptor.clone());
+                tokio::spawn(async move {
+                    match acceptor {
+                        None => serve(stream, handler, log).await,
+                        // A client that does not trust the certificate ends the connection.
+                        Some(acceptor) => {
+                            if let Ok(stream) = acceptor.accept(stream).await {
+                                serve(stream, handler, log).await;
+                            }
+                        }
+                    }
+                });
             }
         };
-        Ok(Self { address, requests, task: tokio::spawn(serve).abort_handle() })
+        Ok(Self { scheme, address, requests, task: tokio::spawn(serve).abort_handle() })
     }
 
-    /// Returns the base URL: `http://127.0.0.1:PORT`.
+    /// Returns the base URL: `http://127.0.0.1:PORT`, or `https://…` with TLS.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// Returns the requests received so far.
@@ -115,7 +147,7 @@ impl Drop for HttpServer {
     }
 }
 
-async fn serve(stream: TcpStream, handler: Handler, log: Arc<Mutex<Vec<Request>>>) {
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, handler: Handler, log: Arc<Mutex<Vec<Request>>>) {
     let mut stream = BufReader::new(stream);
     let Ok(request) = read(&mut stream).await else { return };
     log.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());

@@ -34,5 +34,6 @@ pub mod service;
 pub mod stack_files;
 pub mod step_runner;
 pub mod store_proxy;
+mod tls;
 pub mod vault;
 pub mod vault_server;

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::http::{HttpServer, Request, Response};
+use crate::tls::certificates;
 
 /// Server of releases. It ends when it is dropped.
 #[derive(Debug)]
@@ -15,6 +17,7 @@ pub struct ReleaseServer {
     api: HttpServer,
     storage: HttpServer,
     served: Arc<Mutex<ServerContent>>,
+    authority: Option<tempfile::NamedTempFile>,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +32,12 @@ struct ServerContent {
     digests: bool,
     /// States of uploads that are not complete, by the names of the assets.
     states: BTreeMap<String, String>,
+    /// Number of releases on a page of the list, and whether the pages have links.
+    page: Option<(usize, bool)>,
+    /// True if the assets have public addresses.
+    is_public: bool,
+    /// Tokens that are refused.
+    refused: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +45,9 @@ struct Release {
     repository: String,
     tag: String,
     assets: Vec<(String, Vec<u8>)>,
+    published_at: Option<String>,
+    draft: bool,
+    prerelease: bool,
 }
 
 impl ReleaseServer {
@@ -53,7 +65,45 @@ impl ReleaseServer {
             })
         };
         let (api, storage) = (serve(respond_api).await?, serve(respond_storage).await?);
-        Ok(Self { api, storage, served })
+        Ok(Self { api, storage, served, authority: None })
+    }
+
+    /// Starts a server with TLS, which serves the assets at their public addresses as well. The certificate is that of an authority of
+    /// its own: see [`ReleaseServer::authority`].
+    ///
+    /// # Errors
+    /// Returns an error if no port is free.
+    pub async fn start_tls() -> io::Result<Self> {
+        let served: Arc<Mutex<ServerContent>> = Arc::default();
+        served.lock().unwrap_or_else(PoisonError::into_inner).is_public = true;
+        let (issuer, acceptor) = certificates(&["127.0.0.1"])?;
+        let authority = tempfile::NamedTempFile::new()?;
+        std::fs::write(authority.path(), issuer)?;
+        let serve = |respond: fn(&mut ServerContent, &Request) -> Response| {
+            let served = Arc::clone(&served);
+            let respond = move |request: Request| {
+                let response = respond(&mut served.lock().unwrap_or_else(PoisonError::into_inner), &request);
+                async move { response }
+            };
+            HttpServer::start_tls(respond, acceptor.clone())
+        };
+        let (api, storage) = (serve(respond_api).await?, serve(respond_storage).await?);
+        Ok(Self { api, storage, served, authority: Some(authority) })
+    }
+
+    /// Returns the file with the certificate of the authority, in PEM.
+    pub fn authority(&self) -> Option<&Path> {
+        self.authority.as_ref().map(tempfile::NamedTempFile::path)
+    }
+
+    /// Returns the base URL of the server.
+    pub fn url(&self) -> String {
+        self.api.url()
+    }
+
+    /// Removes the public addresses of the assets, as in a private repository.
+    pub fn make_private(&self) {
+        self.lock().is_public = false;
     }
 
     /// Returns the base URL of the API: `source.apiUrl`.
@@ -64,7 +114,51 @@ impl ReleaseServer {
     /// Publishes a release; the last one is the latest.
     pub fn publish(&self, repository: &str, tag: &str, assets: &[(&str, &[u8])]) {
         let assets = assets.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
-        self.lock().releases.push(Release { repository: repository.to_owned(), tag: tag.to_owned(), assets });
+        let (repository, tag) = (repository.to_owned(), tag.to_owned());
+        let (published_at, draft, prerelease) = (None, false, false);
+        self.lock().releases.push(Release { repository, tag, assets, published_at, draft, prerelease });
+    }
+
+    /// Sets the time of the publication of a release (RFC 3339).
+    pub fn set_published(&self, tag: &str, time: &str) {
+        self.of_tag(tag, |release| release.published_at = Some(time.to_owned()));
+    }
+
+    /// Makes a release a draft, which is not published.
+    pub fn set_draft(&self, tag: &str) {
+        self.of_tag(tag, |release| release.draft = true);
+    }
+
+    /// Makes a release a pre-release.
+    pub fn set_prerelease(&self, tag: &str) {
+        self.of_tag(tag, |release| release.prerelease = true);
+    }
+
+    /// Replaces the content of an asset.
+    pub fn replace_asset(&self, tag: &str, name: &str, content: &[u8]) {
+        self.of_tag(tag, |release| {
+            release.assets.iter_mut().filter(|(known, _)| known == name).for_each(|(_, old)| *old = content.to_vec());
+        });
+    }
+
+    /// Removes a release.
+    pub fn remove_release(&self, tag: &str) {
+        // The others keep their ids.
+        self.of_tag(tag, |release| release.repository.clear());
+    }
+
+    fn of_tag(&self, tag: &str, change: impl Fn(&mut Release)) {
+        self.lock().releases.iter_mut().filter(|release| release.tag == tag).for_each(change);
+    }
+
+    /// Limits the number of releases on a page of the list. `links`: pages name the next one.
+    pub fn set_page(&self, size: usize, links: bool) {
+        self.lock().page = Some((size, links));
+    }
+
+    /// Refuses requests with a token.
+    pub fn refuse_token(&self, token: &str) {
+        self.lock().refused.push(format!("Bearer {token}"));
     }
 
     /// Removes all releases.
@@ -124,26 +218,57 @@ fn respond_api(served: &mut ServerContent, request: &Request) -> Response {
     if let Some((_, response)) = served.overrides.iter().find(|(part, _)| request.path.contains(part.as_str())) {
         return response.clone();
     }
+    if request.header("authorization").is_some_and(|sent| served.refused.iter().any(|refused| refused == sent)) {
+        return Response::new(401, r#"{"message": "Bad credentials"}"#);
+    }
     let not_found = || Response::new(404, r#"{"message": "Not Found"}"#);
-    let Some((repository, rest)) =
-        request.path.strip_prefix("/api/v3/repos/").and_then(|path| path.split_once("/releases/"))
-    else {
-        return not_found();
+    let Some(path) = request.path.strip_prefix("/api/v3/repos/") else {
+        let public = served.is_public.then(|| public_asset(served, &request.path)).flatten();
+        return public.map_or_else(not_found, |bytes| respond_bytes(request, bytes));
     };
+    if let Some((repository, query)) = path.split_once("/releases?") {
+        return respond_list(served, repository, query);
+    }
+    let Some((repository, rest)) = path.split_once("/releases/") else { return not_found() };
     let mut of_repository = served.releases.iter().enumerate().filter(|(_, release)| release.repository == repository);
     if let Some(id) = rest.strip_prefix("assets/") {
         return match (asset(served, id), &served.storage) {
             (Some(_), Some(storage)) => Response::new(302, "").with("Location", format!("{storage}/{id}?sig=s3cret")),
-            (Some(bytes), None) => Response::new(200, bytes).with("Content-Type", "application/octet-stream"),
+            (Some(bytes), None) => respond_bytes(request, bytes).with("Content-Type", "application/octet-stream"),
             (None, _) => not_found(),
         };
     }
     let release = match rest.strip_prefix("tags/") {
         Some(tag) => of_repository.find(|(_, release)| release.tag == tag),
-        None if rest == "latest" => of_repository.next_back(),
+        None if rest == "latest" => of_repository.rfind(|(_, release)| !release.draft && !release.prerelease),
         None => None,
     };
     let Some((at, release)) = release else { return not_found() };
+    let body = describe(served, at, release);
+    Response::new(200, body.to_string()).with("Content-Type", "application/json")
+}
+
+/// Returns a page of the releases of a repository, the newest first.
+fn respond_list(served: &ServerContent, repository: &str, query: &str) -> Response {
+    let parameter =
+        |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+    let (page, size): (usize, usize) = (parameter("page").unwrap_or(1), parameter("per_page").unwrap_or(30));
+    let (size, links) = served.page.map_or((size, true), |(limit, links)| (size.min(limit), links));
+    let releases = served.releases.iter().enumerate().rev().filter(|(_, release)| release.repository == repository);
+    let releases: Vec<_> = releases.map(|(at, release)| describe(served, at, release)).collect();
+    let start = (size * (page - 1)).min(releases.len());
+    let end = (start + size).min(releases.len());
+    let response = Response::new(200, serde_json::Value::from(releases[start..end].to_vec()).to_string());
+    let next = format!("<https://api.example/repos/{repository}/releases?page={}>; rel=\"next\"", page + 1);
+    let last = format!("<https://api.example/repos/{repository}/releases?page=1>; rel=\"first\"");
+    match (links, end < releases.len()) {
+        (true, true) => response.with("Link", format!("{next}, {last}")),
+        (true, false) if page > 1 => response.with("Link", last),
+        _ => response,
+    }
+}
+
+fn describe(served: &ServerContent, at: usize, release: &Release) -> serde_json::Value {
     let assets: Vec<serde_json::Value> = release
         .assets
         .iter()
@@ -156,13 +281,37 @@ fn respond_api(served: &mut ServerContent, request: &Request) -> Response {
             })
         })
         .collect();
-    let body = serde_json::json!({ "tag_name": release.tag, "assets": assets, "draft": false });
-    Response::new(200, body.to_string()).with("Content-Type", "application/json")
+    let Release { tag, published_at, draft, prerelease, .. } = release;
+    serde_json::json!({
+        "tag_name": tag, "assets": assets, "draft": draft, "prerelease": prerelease, "published_at": published_at
+    })
 }
 
 fn respond_storage(served: &mut ServerContent, request: &Request) -> Response {
     let id = request.path.trim_start_matches('/').split('?').next().unwrap_or_default();
-    asset(served, id).map_or_else(|| Response::new(404, "<Error/>"), |bytes| Response::new(200, bytes))
+    asset(served, id).map_or_else(|| Response::new(404, "<Error/>"), |bytes| respond_bytes(request, bytes))
+}
+
+/// Returns an asset by its public address: `/OWNER/NAME/releases/download/TAG/ASSET`.
+fn public_asset(served: &ServerContent, path: &str) -> Option<Vec<u8>> {
+    let (repository, rest) = path.trim_start_matches('/').split_once("/releases/download/")?;
+    let (tag, name) = rest.rsplit_once('/')?;
+    let release = served.releases.iter().find(|release| release.repository == repository && release.tag == tag)?;
+    Some(release.assets.iter().find(|(known, _)| known == name)?.1.clone())
+}
+
+/// Returns the response with bytes, or with those from a byte on if the client has the beginning of the same content.
+fn respond_bytes(request: &Request, bytes: Vec<u8>) -> Response {
+    let tag = format!("\"{}\"", sha256(&bytes));
+    let start = request.header("range").and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    let start: usize = start.filter(|_| request.header("if-range") == Some(&tag)).unwrap_or(0);
+    let length = bytes.len();
+    let response = match start {
+        0 => Response::new(200, bytes),
+        start => Response::new(206, &bytes[start.min(length)..])
+            .with("Content-Range", format!("bytes {start}-{}/{length}", length.saturating_sub(1))),
+    };
+    response.with("ETag", tag)
 }
 
 fn asset(served: &ServerContent, id: &str) -> Option<Vec<u8>> {

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use bridge::install::{CacheSettings, GithubReleases, PackageSource as _, Verification};
-use bridge::plugin::{Checksum, GithubReleaseSource, PluginName, PluginNames};
+use bridge::install::{CacheSettings, GithubReleases, Installer, LockRule, PackageLock, Verification};
+use bridge::plugin::{Checksum, GithubReleaseSource, PluginName, PluginNames, WantedVersion};
 use bridge::process::{HostEnvironment, Spawner};
+use bridge::source::Credentials;
 use futures_util::future::try_join_all;
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 use tokio::runtime::Runtime;
@@ -23,7 +24,8 @@ struct Installed {
     source: GithubReleases,
     plugins: Vec<(PluginName, GithubReleaseSource)>,
     folders: Vec<PathBuf>,
-    _cache: tempfile::TempDir,
+    /// Repository, and the cache in it.
+    root: tempfile::TempDir,
 }
 
 impl Installed {
@@ -37,37 +39,43 @@ impl Installed {
             environment: HostEnvironment::default(),
             spawner: Spawner::unsupervised(),
             verification: Verification::default(),
+            is_offline: false,
+            credentials: Credentials::default(),
         });
-        let mut installed = Self { runtime, source, plugins: Vec::new(), folders: Vec::new(), _cache: folder };
+        let mut installed = Self { runtime, source, plugins: Vec::new(), folders: Vec::new(), root: folder };
         for number in 0..count {
             let server = installed.runtime.block_on(ReleaseServer::start())?;
             let asset = asset(number)?;
             server.publish(&format!("acme/p{number}"), "v1.0.0", &[("plugin", &asset)]);
             let release = GithubReleaseSource {
-                repository: format!("acme/p{number}"),
-                tag: "v1.0.0".into(),
                 platform: Some("linux-amd64".parse()?),
                 checksum: Some(Checksum::One(sha256(&asset).parse()?)),
                 asset: Some("plugin".into()),
-                token: None,
                 api_url: Some(server.api_url()),
-                insecure: false,
-                requires_digest: false,
+                ..GithubReleaseSource::new(format!("acme/p{number}"), WantedVersion::Named("v1.0.0".into()))
             };
             let name: PluginName = format!("p{number}").parse()?;
             let names = PluginNames { plugin: &name, package: &name };
-            let package = installed.runtime.block_on(installed.source.resolve(names, &release, &()))?;
+            let package =
+                installed.runtime.block_on(installed.installer().install(&installed.source, names, &release))?;
             installed.folders.push(package.folder().to_owned());
             installed.plugins.push((name, release));
         }
         Ok(installed)
     }
 
-    /// Resolves all plugins at the same time, as a run does.
+    /// Returns the installer of a run, which reads the lock file once.
+    fn installer(&self) -> Installer<'static> {
+        let lock = PackageLock::new(self.root.path(), LockRule::Add);
+        Installer { lock, cache: self.root.path().join("cache"), ..Installer::new(&()) }
+    }
+
+    /// Installs all plugins at the same time, as a run does whose plugins are locked and in the cache.
     fn start(&self) -> anyhow::Result<()> {
+        let installer = self.installer();
         let resolved = self.plugins.iter().map(|(name, release)| {
             let names = PluginNames { plugin: name, package: name };
-            self.source.resolve(names, release, &())
+            installer.install(&self.source, names, release)
         });
         ensure!(self.runtime.block_on(try_join_all(resolved))?.len() == self.plugins.len());
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bridge::install::{FetchEvent, FetchEvents, LocalPackages, PackageSource as _, VerifiedPackage};
+use bridge::install::{FetchEvent, FetchEvents, Installer, LocalPackages, VerifiedPackage};
 use bridge::launch::{
     Connection, HostIdentity, LaunchSpec, Launched, PluginAddress, Procedure, attached_connection, launch,
 };
@@ -97,7 +97,7 @@ impl Plugin {
         };
         let source = LocalSource { path: program.clone(), checksum: None };
         let config = PluginConfig::new("rec".parse()?, PluginSource::Local(source.clone()));
-        let package = packages.resolve(config.names(), &source, &NoEvents).await?;
+        let package = Installer::new(&NoEvents).install(&packages, config.names(), &source).await?;
         Ok(Self { folder, program, config, package, spawner })
     }
 

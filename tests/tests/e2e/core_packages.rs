@@ -319,9 +319,10 @@ fn release_without_this_platform_or_without_digests_is_refused() {
 ///   two ways to provide it"
 #[test]
 fn missing_network_is_reported_with_the_ways_to_provide_the_package() {
-    let server = Server::new();
-    let url = server.releases.api_url();
-    drop(server);
+    // A port that is taken and not listened to: no other test gets it.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/api/v3", taken.local_addr().unwrap());
     let repository = repository(&format!("{BUCKET}{GCP_BUCKET}"));
     install_with_pulumi(&repository, "gcp", GCP);
     let output = run(&repository, "provision", &with_server(&url, &[])).replace(&url, "[url]");
@@ -456,13 +457,14 @@ fn packages_are_listed_and_installed_by_commands() {
     --- err
     Downloading aws: pulumi-resource-aws-v6.83.4-[platform].tar.gz ([size])
     Downloaded aws: pulumi-resource-aws-v6.83.4-[platform].tar.gz ([size])
+    info: plugin aws: version v6.83.4 is recorded in .sc/sc.lock
     info: Packages of core types: aws 6.83.4 from a release of pulumi/pulumi-aws, gcp 8.41.1 from [repo]/home/.pulumi/plugins/resource-gcp-v8.41.1
     ");
     insta::assert_snapshot!(run(&repository, "plugin ls --json", &with_server(&url, &[])), @r#"
     exit 0
     --- out
-    {"stack":"reef","name":"aws","package":"aws","enabled":true,"source":"github-release","location":"pulumi/pulumi-aws","version":"v6.83.4","pinned":false,"matches":null,"sandbox":"basic","checksum":"sha256:[id]","declared":false,"found":"cached"}
-    {"stack":"reef","name":"gcp","package":"gcp","enabled":true,"source":"local","location":"[repo]/home/.pulumi/plugins/resource-gcp-v8.41.1","version":"v8.41.1","pinned":false,"matches":null,"sandbox":"basic","checksum":null,"declared":false,"found":"installed by pulumi"}
+    {"stack":"reef","name":"aws","package":"aws","enabled":true,"source":"github-release","location":"pulumi/pulumi-aws","version":"v6.83.4","locked":"v6.83.4","pinned":false,"matches":null,"sandbox":"basic","checksum":"sha256:[id]","declared":false,"found":"cached"}
+    {"stack":"reef","name":"gcp","package":"gcp","enabled":true,"source":"local","location":"[repo]/home/.pulumi/plugins/resource-gcp-v8.41.1","version":"v8.41.1","locked":null,"pinned":false,"matches":null,"sandbox":"basic","checksum":null,"declared":false,"found":"installed by pulumi"}
     --- err
     "#);
     assert_eq!(server.downloads(), 1);

@@ -34,6 +34,7 @@ mod pending_creates;
 mod permissions;
 mod plugin_debug;
 mod plugin_install;
+mod plugin_lock;
 mod processes;
 mod questions;
 mod registration;

@@ -62,8 +62,10 @@ impl Server {
     }
 }
 
-/// Checks that the content of every package in the cache has its digest, and that every name refers to a package.
+/// Checks that the content of every package in the cache has its digest, that every name refers to a package, and that the lock file is whole.
 fn assert_cache_is_intact(repository: &Repository) {
+    let lock_file = fs::read_to_string(repository.path(".sc/sc.lock")).unwrap_or_default();
+    assert!(lock_file.is_empty() || lock_file.lines().last().unwrap().starts_with("  entry: "), "{lock_file}");
     let cache = repository.path("home/.cache/sc");
     let names = |folder: &str| {
         let entries = fs::read_dir(cache.join(folder)).into_iter().flatten();
@@ -112,6 +114,7 @@ fn plugin_of_a_github_release_is_installed_and_used() {
     --- err
     Downloading files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz ([size])
     Downloaded files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz ([size])
+    info: plugin files: version v1.2.3 is recorded in .sc/sc.lock
     ");
     let declaration = server.plugin("");
     drop(server);
@@ -234,7 +237,7 @@ fn token_is_sent_only_to_its_server() {
     let repository = server.repository(", token: hunter2hunter2");
     let output = repository.expect_rejected("provision");
     assert!(output.contains("refuses access") && !output.contains("hunter2"), "{output}");
-    assert!(output.contains("the token in source.token may be wrong, expired"), "{output}");
+    assert!(output.contains("with the token of source.token") && output.contains("may be wrong, expired"), "{output}");
     assert_eq!(server.releases.requests()[0].header("authorization"), Some("Bearer hunter2hunter2"));
 }
 

@@ -4,33 +4,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use bridge::error::Hint as _;
-use bridge::install::PackageSource as _;
+use bridge::install::Installer;
 use tests::http::{HttpServer, Request, Response};
 use tests::releases::sha256;
 
 use super::{Machine, checksum, git_source, plugin, release_source, run, script, token, write};
 
 /// Repository with a history.
-struct Repository {
+pub(super) struct Repository {
     folder: tempfile::TempDir,
 }
 
 impl Repository {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let repository = Self { folder: tempfile::tempdir().unwrap() };
         repository.git(&["init", "--quiet", "--initial-branch=main"]);
         repository
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("file://{}", self.path().display())
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(super) fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
         git.args(arguments).current_dir(self.path()).env("GIT_CONFIG_GLOBAL", "/dev/null").stderr(Stdio::inherit());
         for role in ["AUTHOR", "COMMITTER"] {
@@ -42,7 +42,7 @@ impl Repository {
     }
 
     /// Commits a plugin that prints a text, and returns the id of the commit.
-    fn commit(&self, words: &str) -> String {
+    pub(super) fn commit(&self, words: &str) -> String {
         write(&self.path().join("pulumi-resource-reef"), &script(words), 0o755);
         self.commit_all()
     }
@@ -271,7 +271,7 @@ async fn missing_git_program_is_reported() {
     settings.environment = bridge::process::HostEnvironment::new([("PATH".into(), "/nowhere".into())]);
     let source = bridge::install::GitRepositories::new(settings);
     let declared = git_source("https://x.example/y", "main");
-    let error = source.resolve(plugin(declared.clone()).names(), &declared, &()).await;
+    let error = Installer::new(&()).install(&source, plugin(declared.clone()).names(), &declared).await;
     assert_eq!(error.unwrap_err().to_string(), "git is missing");
 }
 
@@ -340,7 +340,7 @@ async fn package_is_fetched_over_http() {
     // Without a server, the last known commit of the branch is used.
     assert_eq!(run(&machine.install(&plugin(git_source(&url, "main"))).await.unwrap()).await, "two");
     let [warning] = machine.warnings().try_into().unwrap();
-    assert!(warning.ends_with("the last known commit of main, is used"), "{warning}");
+    assert!(warning.ends_with("the last known one, is used"), "{warning}");
 }
 
 #[tokio::test]

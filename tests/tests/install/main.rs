@@ -4,10 +4,15 @@
 
 mod archives;
 mod cache;
+mod compliance;
+mod downloads;
 mod fingerprints;
 mod formats;
 mod git;
+mod lock;
 mod manifests;
+mod prune;
+mod ranges;
 mod release;
 
 use std::fs;
@@ -16,11 +21,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bridge::install::{
-    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, PackageSource, Verification,
-    VerifiedPackage,
+    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, Installer, LockRule,
+    PackageLock, Verification, VerifiedPackage,
 };
-use bridge::plugin::{Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken};
+use bridge::plugin::{
+    Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken, WantedVersion,
+};
 use bridge::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
+use bridge::source::Credentials;
 
 /// Machine with an empty cache.
 struct Machine {
@@ -30,6 +38,11 @@ struct Machine {
     programs: Option<PathBuf>,
     /// Rule for which files of packages in the cache are read.
     verification: Verification,
+    /// Rule for the lock file, which is neither read nor written unless a test says so.
+    lock_rule: LockRule,
+    is_offline: bool,
+    /// Credentials for sources without a token.
+    credentials: Credentials,
 }
 
 /// Sink that keeps events.
@@ -48,7 +61,16 @@ impl Machine {
         for name in ["repo", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        Self { folder, events: Events::default(), programs: None, verification: Verification::default() }
+        let (events, verification, lock_rule) = Default::default();
+        Self {
+            folder,
+            events,
+            programs: None,
+            verification,
+            lock_rule,
+            is_offline: false,
+            credentials: Credentials::default(),
+        }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -61,17 +83,30 @@ impl Machine {
         let path = std::env::join_paths(folders).unwrap();
         let environment = HostEnvironment::new([("PATH".into(), path), ("HOME".into(), self.path("home").into())]);
         let spawner = Spawner::unsupervised();
-        let verification = self.verification;
-        CacheSettings { folder: self.path("cache"), root: self.path("repo"), environment, spawner, verification }
+        let (verification, is_offline, credentials) = (self.verification, self.is_offline, self.credentials.clone());
+        CacheSettings {
+            folder: self.path("cache"),
+            root: self.path("repo"),
+            environment,
+            spawner,
+            verification,
+            is_offline,
+            credentials,
+        }
+    }
+
+    fn installer(&self) -> Installer<'_> {
+        let lock = PackageLock::new(&self.path("repo"), self.lock_rule);
+        Installer { lock, cache: self.path("cache"), ..Installer::new(&self.events) }
     }
 
     async fn install(&self, plugin: &PluginConfig) -> Result<VerifiedPackage, InstallError> {
         let settings = self.settings();
-        let names = plugin.names();
+        let (names, installer) = (plugin.names(), self.installer());
         match &plugin.source {
-            PluginSource::Git(git) => GitRepositories::new(settings).resolve(names, git, &self.events).await,
+            PluginSource::Git(git) => installer.install(&GitRepositories::new(settings), names, git).await,
             PluginSource::GithubRelease(release) => {
-                GithubReleases::new(settings).resolve(names, release, &self.events).await
+                installer.install(&GithubReleases::new(settings), names, release).await
             }
             PluginSource::Local(_) => unreachable!("the tests of bridge install local plugins"),
         }
@@ -118,7 +153,7 @@ fn release_source(api_url: &str, tag: &str) -> GithubReleaseSource {
     GithubReleaseSource {
         platform: Some("linux-amd64".parse().unwrap()),
         api_url: Some(api_url.into()),
-        ..GithubReleaseSource::new("acme/pulumi-reef".into(), tag.into())
+        ..GithubReleaseSource::new("acme/pulumi-reef".into(), WantedVersion::of_release(tag).unwrap())
     }
 }
 
@@ -126,7 +161,7 @@ fn release_source(api_url: &str, tag: &str) -> GithubReleaseSource {
 fn git_source(url: &str, revision: &str) -> GitSource {
     GitSource {
         url: url.into(),
-        revision: revision.into(),
+        version: WantedVersion::of_git(revision).unwrap(),
         subdir: PathBuf::new(),
         platform: None,
         checksum: None,

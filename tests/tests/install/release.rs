@@ -1,19 +1,22 @@
 //! Tests of releases: the choice of the asset, the receivers of the token, and faults of servers.
 
+use std::ffi::OsString;
 use std::fs;
 use std::sync::Arc;
 
 use bridge::error::Hint as _;
-use bridge::install::{FetchEvent, GithubReleases, InstallError};
+use bridge::install::{FetchEvent, GithubReleases, InstallError, PackageSource as _};
 use bridge::plugin::{Checksum, GithubReleaseSource, Platform};
+use bridge::process::{HostEnvironment, Spawner};
+use bridge::source::Credentials;
 use tests::http::{HttpServer, Request, Response};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 
 use super::{Machine, asset_name, checksum, plugin, release_source, run, script, token};
 
-const REPOSITORY: &str = "acme/pulumi-reef";
+pub(super) const REPOSITORY: &str = "acme/pulumi-reef";
 
-fn archive(words: &str) -> Vec<u8> {
+pub(super) fn archive(words: &str) -> Vec<u8> {
     tar_gz(&[
         ("./", Entry::Folder),
         ("README.md", Entry::File(0o644, b"read me")),
@@ -22,7 +25,7 @@ fn archive(words: &str) -> Vec<u8> {
     .unwrap()
 }
 
-async fn server() -> ReleaseServer {
+pub(super) async fn server() -> ReleaseServer {
     let server = ReleaseServer::start().await.unwrap();
     server.publish(REPOSITORY, "v1.2.0", &[(&asset_name("1.2.0"), &archive("one")), ("notes.txt", b"")]);
     server.publish(REPOSITORY, "v1.3.0", &[(&asset_name("1.3.0"), &archive("two"))]);
@@ -62,7 +65,7 @@ async fn latest_falls_back_to_the_last_known_release_without_network() {
     let package = machine.install(&plugin).await.unwrap();
     assert_eq!((run(&package).await.as_str(), package.revision()), ("three", Some("v1.4.0")));
     let [warning] = machine.warnings().try_into().unwrap();
-    assert!(warning.ends_with("v1.4.0, the last known latest release, is used"), "{warning}");
+    assert!(warning.ends_with("v1.4.0, the last known one, is used"), "{warning}");
 }
 
 #[tokio::test]
@@ -160,7 +163,7 @@ async fn platform_without_a_digest_is_refused_before_any_request() {
     assert!(server.requests().is_empty());
 }
 
-/// Shows: plugins.md#what-is-checked "a release asset is compared with the checksum that GitHub publishes for it"
+/// Shows: plugins.md#what-is-checked "and with the checksum that is published for it"
 #[tokio::test]
 async fn published_digest_is_verified() {
     let (machine, server) = (Machine::new(), server().await);
@@ -220,24 +223,6 @@ async fn download_that_differs_from_what_its_release_publishes_is_not_to_be_decl
     }
 }
 
-/// Shows: plugins.md#slow-downloads "waits for as long as the server asks, up to 30 seconds"
-#[tokio::test]
-async fn request_is_repeated_after_the_time_for_which_the_server_asks() {
-    let (machine, server) = (Machine::new(), server().await);
-    let later = |status, seconds| Response::new(status, r#"{"message": "slow down"}"#).with("Retry-After", seconds);
-    for (path, status) in [("/releases/tags/", 429), ("/releases/tags/", 403), ("/assets/0", 503), ("/assets/0", 429)] {
-        server.override_once(path, later(status, 0));
-    }
-    let source = release_source(&server.api_url(), "v1.2.0");
-    assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, "one");
-    assert_eq!(server.requests().len(), 6);
-    server.override_response("/releases/tags/", later(429, 600));
-    let error = machine.refusal(&plugin(release_source(&server.api_url(), "v1.3.0"))).await;
-    assert!(error.starts_with("127.0.0.1 accepts no more requests until "), "{error}");
-    assert!(error.ends_with(" (in 10 min): slow down"), "{error}");
-    assert_eq!(server.requests().len(), 7, "it is too long to wait");
-}
-
 /// Shows: plugins.md#packages-of-core-types "The download is verified by the digest that GitHub publishes. An asset
 ///   without a digest is refused."
 #[tokio::test]
@@ -251,13 +236,16 @@ async fn asset_without_a_digest_is_refused_where_one_is_required() {
     assert_eq!(error, format!("no digest of {} is published, so that it cannot be verified", asset_name("1.2.0")));
     assert_eq!(server.requests().len(), 1, "the asset is not downloaded");
     machine.assert_empty();
-    assert_eq!(releases.find_cached(plugin.names(), &source).await.unwrap(), None);
+    assert_eq!(releases.known_digest(plugin.names(), &source).await.unwrap(), None);
     server.add_digests();
     assert_eq!(run(&machine.install(&plugin).await.unwrap()).await, "one");
-    assert_eq!(releases.find_cached(plugin.names(), &source).await.unwrap().unwrap().to_hex(), sha256(&archive("one")));
+    assert_eq!(
+        releases.known_digest(plugin.names(), &source).await.unwrap().unwrap().to_hex(),
+        sha256(&archive("one"))
+    );
     assert_eq!(run(&machine.install(&super::plugin(pinned)).await.unwrap()).await, "one");
     fs::remove_dir_all(machine.path("cache/packages")).unwrap();
-    assert_eq!(releases.find_cached(plugin.names(), &source).await.unwrap(), None);
+    assert_eq!(releases.known_digest(plugin.names(), &source).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -287,8 +275,7 @@ async fn file_outside_the_api_path_is_fetched_without_a_token() {
     assert_eq!(stored.header("authorization"), None);
 }
 
-/// Shows: plugins.md#tokens "is sent to the host of the API or of the repository and to no other host, not even after a
-///   redirect"
+/// Shows: plugins.md#credentials "It is sent to no other host, not even after a redirect"
 #[tokio::test]
 async fn token_is_not_sent_again_after_a_redirect_away() {
     // The redirects go from the API to another host, there to another path, and back to the API.
@@ -393,11 +380,11 @@ async fn refused_request_is_reported_with_host_and_reason() {
     let cases = [
         (
             Response::new(401, r#"{"message": "Bad credentials"}"#),
-            "127.0.0.1 refuses access to release v1.2.0 of acme/pulumi-reef (401): Bad credentials",
+            "127.0.0.1 refuses access to release v1.2.0 of acme/pulumi-reef (401; no token was sent): Bad credentials",
         ),
         (
             Response::new(403, r#"{"message": "Resource not accessible"}"#),
-            "127.0.0.1 refuses access to release v1.2.0 of acme/pulumi-reef (403): Resource not accessible",
+            "127.0.0.1 refuses access to release v1.2.0 of acme/pulumi-reef (403; no token was sent): Resource not accessible",
         ),
         (
             limit(403).with("x-ratelimit-reset", 1_700_000_000),
@@ -427,44 +414,6 @@ async fn refused_request_is_reported_with_host_and_reason() {
 }
 
 #[tokio::test]
-async fn interrupted_download_is_retried_and_leaves_no_files() {
-    let (machine, server) = (Machine::new(), server().await);
-    let archive_bytes = archive("one");
-    let half = Response {
-        content_length: Some(archive_bytes.len()),
-        ..Response::new(200, &archive_bytes[..archive_bytes.len() / 2])
-    };
-    server.override_response("/assets/0", half);
-    let plugin_config = plugin(release_source(&server.api_url(), "v1.2.0"));
-    let error = machine.refusal(&plugin_config).await;
-    assert!(error.starts_with(&format!("cannot fetch {} from 127.0.0.1: ", asset_name("1.2.0"))), "{error}");
-    assert_eq!(server.requests().iter().filter(|request| request.path.contains("/assets/")).count(), 4);
-    assert_eq!(machine.take_events().last(), Some(&FetchEvent::Ended { complete: false }));
-    machine.assert_empty();
-    // The second half of the asset is missing, which only the release's size shows.
-    server.override_response(
-        "/assets/0",
-        Response { content_length: None, ..Response::new(200, &archive_bytes[..archive_bytes.len() / 2]) },
-    );
-    let lengths = (archive_bytes.len(), archive_bytes.len() / 2);
-    assert_eq!(
-        machine.refusal(&plugin_config).await,
-        format!("{} should have {} bytes, but 127.0.0.1 sent {}", asset_name("1.2.0"), lengths.0, lengths.1)
-    );
-    machine.assert_empty();
-    // The asset has another length than the release states.
-    server.override_response("/assets/0", Response::new(200, [archive_bytes.as_slice(), b"x"].concat()));
-    let lengths = (archive_bytes.len(), archive_bytes.len() + 1);
-    assert_eq!(
-        machine.refusal(&plugin_config).await,
-        format!("{} should have {} bytes, but 127.0.0.1 sent {}", asset_name("1.2.0"), lengths.0, lengths.1)
-    );
-    machine.assert_empty();
-    server.clear_overrides();
-    assert_eq!(run(&machine.install(&plugin_config).await.unwrap()).await, "one");
-}
-
-#[tokio::test]
 async fn unreachable_host_is_reported_without_a_cached_package() {
     let machine = Machine::new();
     let url = ReleaseServer::start().await.unwrap().api_url();
@@ -491,4 +440,63 @@ async fn address_that_would_leak_a_token_is_refused() {
         refusal("https://reef.example/api", "two\nlines").await,
         "cannot use the token for reef.example: it contains invalid characters"
     );
+}
+
+/// Returns a machine with these credentials for the host of a server.
+fn machine_with(server: &ReleaseServer, variables: &[(&str, &str)]) -> Machine {
+    let authority = server.api_url().split('/').nth(2).unwrap().to_owned();
+    let variables = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let variables = variables.chain([(OsString::from("GH_HOST"), OsString::from(authority))]);
+    let credentials = Credentials::new(HostEnvironment::new(variables), Spawner::unsupervised(), |_| ());
+    Machine { credentials, ..Machine::new() }
+}
+
+fn sent(server: &ReleaseServer) -> Vec<Option<String>> {
+    server.requests().iter().map(|request| request.header("authorization").map(str::to_owned)).collect()
+}
+
+/// Shows: plugins.md#credentials "A release without `source.token` is asked for with a credential that is found"
+#[tokio::test]
+async fn credential_of_the_host_is_sent_unless_a_token_is_declared() {
+    let server = server().await;
+    let machine = machine_with(&server, &[("GH_ENTERPRISE_TOKEN", "found"), ("GITHUB_TOKEN", "of-github")]);
+    let source = release_source(&server.api_url(), "v1.2.0");
+    machine.install(&plugin(source.clone())).await.unwrap();
+    assert!(sent(&server).iter().all(|sent| sent.as_deref() == Some("Bearer found")), "{:?}", sent(&server));
+    let (machine, before) = (machine_with(&server, &[("GH_ENTERPRISE_TOKEN", "found")]), sent(&server).len());
+    machine.install(&plugin(GithubReleaseSource { token: token("declared"), ..source.clone() })).await.unwrap();
+    assert!(sent(&server)[before..].iter().all(|sent| sent.as_deref() == Some("Bearer declared")));
+    // The credentials of another host are not for this one.
+    let (machine, before) = (machine_with(&server, &[("GITHUB_TOKEN", "of-github")]), sent(&server).len());
+    machine.install(&plugin(source)).await.unwrap();
+    assert!(sent(&server)[before..].iter().all(Option::is_none));
+}
+
+/// Shows: plugins.md#credentials "stale token breaks no public download"
+#[tokio::test]
+async fn stale_credential_is_left_out_once_and_told() {
+    let server = server().await;
+    server.refuse_token("stale");
+    let variables = [("GH_ENTERPRISE_TOKEN", "stale"), ("GITHUB_ENTERPRISE_TOKEN", "fresh")];
+    for (count, expected) in [(1, None), (2, Some("Bearer fresh"))] {
+        let machine = machine_with(&server, &variables[..count]);
+        let before = sent(&server).len();
+        for version in ["v1.2.0", "v1.3.0"] {
+            machine.install(&plugin(release_source(&server.api_url(), version))).await.unwrap();
+        }
+        let sent = &sent(&server)[before..];
+        assert_eq!(sent[0].as_deref(), Some("Bearer stale"));
+        assert!(sent[1..].iter().all(|sent| sent.as_deref() == expected), "{sent:?}");
+        assert_eq!(machine.warnings(), ["127.0.0.1 refuses the token of GH_ENTERPRISE_TOKEN (401): it is left out"]);
+    }
+    // Plugins that are installed at the same time have all found it.
+    let machine = machine_with(&server, &variables[..1]);
+    let plugins = ["v1.2.0", "v1.3.0"].map(|version| plugin(release_source(&server.api_url(), version)));
+    let installed = futures_util::future::join_all(plugins.iter().map(|plugin| machine.install(plugin))).await;
+    assert!(installed.iter().all(Result::is_ok), "{installed:?}");
+    assert_eq!(machine.warnings().len(), 1);
+    // A token that was declared is not left out.
+    let source = GithubReleaseSource { token: token("stale"), ..release_source(&server.api_url(), "v1.2.0") };
+    let error = Machine::new().refusal(&plugin(source)).await;
+    assert!(error.contains("(401; with the token of source.token): Bad credentials"), "{error}");
 }

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bridge::install::{FetchEvent, FetchEvents, LocalPackages, PackageSource as _, VerifiedPackage};
+use bridge::install::{FetchEvent, FetchEvents, Installer, LocalPackages, VerifiedPackage};
 use bridge::launch::{CallError, Connection, GoPluginError, LaunchError, LaunchSpec, Launched, Procedure, launch};
 use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, ProcessSandbox, Spawner};
@@ -68,7 +68,7 @@ impl Plugin {
         };
         let source = LocalSource { path, checksum: None };
         let config = PluginConfig::new("rec".parse().unwrap(), PluginSource::Local(source.clone()));
-        let package = packages.resolve(config.names(), &source, &NoEvents).await.unwrap();
+        let package = Installer::new(&NoEvents).install(&packages, config.names(), &source).await.unwrap();
         Self { folder, config, package }
     }
 

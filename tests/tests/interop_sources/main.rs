@@ -6,11 +6,15 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 
+use bridge::plugin::{GithubReleaseSource, WantedVersion};
+use bridge::source::{Github, Repository};
 use serde_json::{Value, json};
 use tests::commands::run;
+use tests::http::{HttpServer, Response};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
-use tests::sdk_providers::{Repository, Sdk, resource_inputs};
+use tests::sdk_providers::{self, Sdk, resource_inputs};
 
 const SDK: Sdk = Sdk::Go;
 
@@ -22,7 +26,7 @@ fn program() -> Vec<u8> {
 }
 
 /// Installs the plugin, removes its source, creates a resource, runs again, and deletes the resource.
-fn install_provision_and_destroy(repository: &Repository, source: &Value, remove_source: impl FnOnce()) {
+fn install_provision_and_destroy(repository: &sdk_providers::Repository, source: &Value, remove_source: impl FnOnce()) {
     let plugins = json!([{ "name": SDK.package(), "source": source, "passEnv": ["PEER_HOME"] }]);
     let resources = json!({ "a": { "type": "peergo:index:Thing", "config": resource_inputs("1", "x", "first") } });
     repository.declare_sections(&plugins, &resources, &json!({ "out": "${resource:main/a.out}" }));
@@ -58,7 +62,37 @@ async fn provider_from_release_provisions() {
         "apiUrl": server.api_url(), "checksum": { platform: sha256(&archive) },
     });
     tokio::task::spawn_blocking(move || {
-        install_provision_and_destroy(&Repository::new(&[]), &source, || server.remove_releases())
+        install_provision_and_destroy(&sdk_providers::Repository::new(&[]), &source, || server.remove_releases())
+    })
+    .await
+    .unwrap();
+}
+
+/// The names and the archive are those of goreleaser, and the version is that of a range.
+#[tokio::test(flavor = "multi_thread")]
+async fn provider_of_goreleaser_is_found_by_a_range_and_runs_offline() {
+    let archive = tar_gz(&[
+        ("LICENSE", Entry::File(0o644, b"Apache-2.0")),
+        ("README.md", Entry::File(0o644, b"A provider.")),
+        ("pulumi-peergo", Entry::File(0o755, &program())),
+    ]);
+    let archive = archive.unwrap();
+    let server = ReleaseServer::start().await.unwrap();
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let os = if os == "macos" { "Darwin" } else { "Linux" };
+    let asset = format!("pulumi-peergo_0.3.1_{os}_{}.tar.gz", if arch == "aarch64" { "arm64" } else { arch });
+    let sums = format!("{}  {asset}\n", sha256(&archive));
+    let files: [(&str, &[u8]); 2] = [(&asset, &archive), ("pulumi-peergo_0.3.1_checksums.txt", sums.as_bytes())];
+    server.publish("acme/pulumi-peergo", "v0.3.1", &files);
+    server.publish("acme/pulumi-peergo", "v0.4.0", &files);
+    let source = json!({
+        "type": "github-release", "repository": "acme/pulumi-peergo", "version": "^0.3", "apiUrl": server.api_url(),
+    });
+    tokio::task::spawn_blocking(move || {
+        let repository = sdk_providers::Repository::new(&[]);
+        install_provision_and_destroy(&repository, &source, || server.remove_releases());
+        repository.run_successfully(&["preview", "--locked", "--offline"]);
+        repository.run_successfully(&["plugin", "lock", "--check"]);
     })
     .await
     .unwrap();
@@ -82,7 +116,7 @@ fn provider_from_git_repository_provisions() {
         "checksum": sha256(&program()),
     });
     let path = origin.path().to_owned();
-    install_provision_and_destroy(&Repository::new(&[]), &source, || {
+    install_provision_and_destroy(&sdk_providers::Repository::new(&[]), &source, || {
         fs::rename(&path, path.with_extension("gone")).unwrap()
     });
     fs::remove_dir_all(origin.path().with_extension("gone")).unwrap();
@@ -94,4 +128,38 @@ fn write_program(folder: &Path, program: &[u8]) {
     let path = folder.join("pulumi-resource-peergo");
     fs::write(&path, program).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Recorded replies of GitHub, from the tests of its own clients.
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_release_of_github_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let npm = |arguments: &[&str]| run(Command::new("npm").args(arguments).current_dir(folder.path())).unwrap();
+    npm(&["install", "--silent", "--no-save", "--prefix", ".", "@octokit/fixtures@23.1.2"]);
+    let scenario = "node_modules/@octokit/fixtures/scenarios/api.github.com/release-assets/normalized-fixture.json";
+    let recorded: Vec<Value> = serde_json::from_slice(&fs::read(folder.path().join(scenario)).unwrap()).unwrap();
+    let reply = |path: &str| {
+        let recorded = recorded.iter().find(|reply| reply["method"] == "get" && reply["path"] == path);
+        recorded.unwrap_or_else(|| panic!("no reply to {path}"))["response"].clone()
+    };
+    let name = "octokit-fixture-org/release-assets";
+    let mut release = reply(&format!("/repos/{name}/releases/tags/v1.0.0"));
+    release["assets"] = reply(&format!("/repos/{name}/releases/1000/assets"));
+    let list = json!([release]).to_string();
+    let server = HttpServer::start(move |request| {
+        let body = if request.path.contains("/tags/") { release.to_string() } else { list.clone() };
+        async move { Response::new(200, body).with("Content-Type", "application/json; charset=utf-8") }
+    });
+    let server = server.await.unwrap();
+    let version = WantedVersion::of_release("v1.0.0").unwrap();
+    let source =
+        GithubReleaseSource { api_url: Some(server.url()), ..GithubReleaseSource::new(name.to_owned(), version) };
+    let github = Github::new(Repository::of(&source).unwrap(), None).unwrap();
+    let found = github.release(Some("v1.0.0")).await.unwrap();
+    assert_eq!((found.tag.as_str(), found.draft, found.prerelease), ("v1.0.0", false, false));
+    assert!(found.age(SystemTime::now()).is_some(), "{:?}", found.published_at);
+    let assets: Vec<_> = found.assets.iter().map(|asset| (asset.name.as_str(), asset.size)).collect();
+    assert_eq!(assets, [("test-upload.txt", 14)]);
+    assert_eq!(found.assets[0].incomplete_state(), None);
+    assert_eq!(github.releases().await.unwrap().len(), 1);
 }
