@@ -87,7 +87,7 @@ impl AssetChoice<'_> {
     /// that of `platform`.
     ///
     /// # Errors
-    /// Those of [`AssetChoice::find`] for `platform`; [`InstallError::Fetch`] if a checksum file cannot be fetched now.
+    /// Returns the errors of [`AssetChoice::find`] for `platform`; [`InstallError::Fetch`] if a checksum file cannot be fetched now.
     pub(super) async fn resolve(
         &self,
         github: &Github,

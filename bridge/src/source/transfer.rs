@@ -55,6 +55,7 @@ impl Transfer<'_> {
             }
             let Some(pause) = adjust(&error, pauses.next()) else { return Err(error) };
             report(&error, pause);
+            // The time for which the server asks, else one that grows with each try.
             tokio::time::sleep(pause).await;
         }
     }
