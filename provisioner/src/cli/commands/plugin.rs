@@ -53,7 +53,7 @@ pub(crate) enum PluginVerb {
     Ls(LsArgs),
     /// Record in `.sc/sc.lock` which releases and commits the plugins are, and repair the file after a merge
     ///
-    /// What is recorded stays. What is missing is resolved: the highest version of a range, the latest release, the commit of a branch.
+    /// Keeps recorded versions, and resolves missing ones: the highest version of a range, the latest release, the commit of a branch.
     /// Entries that no stack declares are removed. A plugin is downloaded only if no digest of it is published. Commit the file: each
     /// machine runs what it records.
     Lock(LockFileArgs),
