@@ -57,8 +57,9 @@ async fn found(server: &ReleaseServer, wanted: &str) -> String {
 /// Shows: plugins.md#versions "Drafts are never used"
 #[tokio::test]
 async fn highest_release_in_the_range_is_used() {
-    let server = server(&["1.2.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "2.0.0", "2.1.0-rc.1", "1.11.0"]).await;
+    let server = server(&["1.2.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "2.0.0", "2.1.0-rc.1", "1.11.0", "1.12.0"]).await;
     server.set_draft("v1.11.0");
+    server.set_prerelease("v1.12.0");
     server.set_prerelease("v2.1.0-rc.1");
     publish(&server, "1.4.0", "reef/v1.4.0");
     publish(&server, "1.5.0", "lake/v1.5.0");
@@ -125,6 +126,15 @@ async fn young_release_is_passed_over_and_told() {
         let machine = Machine::new();
         assert_eq!(run(&machine.install(&plugin(source)).await.unwrap()).await, expected, "{wanted}");
     }
+}
+
+#[tokio::test]
+async fn release_before_a_young_latest_one_is_below_it_and_of_the_same_plugin() {
+    let server = server(&["2.0.0", "1.5.0"]).await;
+    publish(&server, "1.5.9", "lake/v1.5.9");
+    publish(&server, "1.5.1", "v1.5.1");
+    server.set_published("v1.5.1", &ago(3));
+    assert_eq!(found(&server, "latest").await, "1.5.0");
 }
 
 #[tokio::test]
