@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pulumi_proto::property::PropertyMap;
 
-use super::{Dialect, PluginName, PluginSource, Sandbox};
+use super::{Dialect, Parameters, PluginName, PluginSource, Sandbox};
 
 /// Declared plugin.
 #[derive(Clone, Debug)]
@@ -18,6 +18,10 @@ pub struct PluginConfig {
     pub enabled: bool,
     /// Source of the plugin.
     pub source: PluginSource,
+    /// Declarer of the plugin, by which a policy tells plugins of stacks from packages of core types.
+    pub declared_by: DeclaredBy,
+    /// Parameters with which it serves `package`; `None`: it serves that by itself.
+    pub parameters: Option<Parameters>,
     /// Inputs of its provider resource, with secrets marked.
     pub config: PropertyMap,
     /// Names of environment variables that its process inherits, in addition to those that every plugin inherits.
@@ -50,6 +54,8 @@ impl PluginConfig {
             name,
             enabled: true,
             source,
+            declared_by: DeclaredBy::Stack,
+            parameters: None,
             config: PropertyMap::new(),
             pass_env: Vec::new(),
             optional_env: Vec::new(),
@@ -62,10 +68,24 @@ impl PluginConfig {
         }
     }
 
-    /// The names of the plugin.
+    /// The names of the plugin. A plugin with parameters is published under the name of the package that it serves without them.
     pub fn names(&self) -> PluginNames<'_> {
-        PluginNames { plugin: &self.name, package: &self.package }
+        let package = self.parameters.as_ref().map_or(&self.package, |parameters| &parameters.base);
+        PluginNames { plugin: &self.name, package, accepts_only_program: self.parameters.is_some() }
     }
+}
+
+/// Declarer of a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DeclaredBy {
+    /// `plugins` of server.yaml.
+    #[default]
+    Stack,
+    /// The program, for its core types.
+    Program {
+        /// `owner/name` of the repository on GitHub whose releases have the package, wherever this machine has a copy of it.
+        repository: String,
+    },
 }
 
 /// Names of a plugin, by which the files of its package are named.
@@ -75,6 +95,8 @@ pub struct PluginNames<'p> {
     pub plugin: &'p PluginName,
     /// Pulumi package of the plugin.
     pub package: &'p PluginName,
+    /// True if the only program at the top of the package counts where none has one of the names.
+    pub accepts_only_program: bool,
 }
 
 /// Time for which an instance of a plugin is kept, after a phase of a run has used it.

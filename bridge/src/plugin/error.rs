@@ -25,6 +25,28 @@ pub enum PluginValueError {
         /// Reason, in words.
         reason: String,
     },
+    /// Invalid pattern of places.
+    #[error("invalid place {text:?}: {reason}")]
+    Place {
+        /// The pattern as it is written.
+        text: String,
+        /// Reason, in words.
+        reason: &'static str,
+    },
+    /// Invalid address of a Terraform provider.
+    #[error("invalid Terraform provider {text:?}: {reason}")]
+    TerraformProvider {
+        /// The address as it is written.
+        text: String,
+        /// Reason, in words.
+        reason: String,
+    },
+    /// Parameters that name no Terraform provider.
+    #[error("invalid parameters for a Terraform provider: {reason}")]
+    TerraformParameters {
+        /// Reason, in words.
+        reason: String,
+    },
     /// Platform for which plugins are not published.
     #[error("unsupported platform {0:?} (expected linux, darwin or windows, and amd64 or arm64: linux-amd64)")]
     Platform(String),

@@ -53,6 +53,8 @@ pub struct ResolvedRelease {
     pub released: Option<String>,
     /// Package of the plugin, by which the assets are found. `None` if the name of the asset is declared.
     pub package: Option<String>,
+    /// Fingerprint of the OpenPGP key that has signed the digests whose origin is [`DigestOrigin::Signed`].
+    pub signer: Option<String>,
     /// Asset of each platform, as far as they are known.
     pub assets: BTreeMap<Platform, ResolvedAsset>,
 }
@@ -62,8 +64,8 @@ pub struct ResolvedRelease {
 pub struct ResolvedAsset {
     /// Name of the file.
     pub name: String,
-    /// Length in bytes.
-    pub size: u64,
+    /// Length in bytes. `None` if its place does not tell it.
+    pub size: Option<u64>,
     /// Digest of its bytes, and where it is from. `None` if it is published nowhere, before the download.
     pub digest: Option<(Sha256Digest, DigestOrigin)>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, iter};
 
-use super::{Platform, PluginVersion, Sha256Digest, WantedVersion, is_plain_text};
+use super::{AgeRule, Platform, PluginVersion, PolicyAge, Sha256Digest, WantedVersion, is_plain_text};
 
 /// Kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum SourceKind {
     GithubRelease,
     /// [`GitSource`].
     Git,
+    /// [`InstalledSource`].
+    Installed,
 }
 
 impl SourceKind {
@@ -30,7 +32,8 @@ impl SourceKind {
         match self {
             Self::Local => Some(Self::GithubRelease),
             Self::GithubRelease => Some(Self::Git),
-            Self::Git => None,
+            Self::Git => Some(Self::Installed),
+            Self::Installed => None,
         }
     }
 
@@ -40,6 +43,7 @@ impl SourceKind {
             Self::Local => "local",
             Self::GithubRelease => "github-release",
             Self::Git => "git",
+            Self::Installed => "installed",
         }
     }
 }
@@ -59,6 +63,8 @@ pub enum PluginSource {
     GithubRelease(GithubReleaseSource),
     /// Git repository.
     Git(GitSource),
+    /// Plugin in a folder of plugins of this machine.
+    Installed(InstalledSource),
 }
 
 impl PluginSource {
@@ -68,15 +74,17 @@ impl PluginSource {
             Self::Local(_) => SourceKind::Local,
             Self::GithubRelease(_) => SourceKind::GithubRelease,
             Self::Git(_) => SourceKind::Git,
+            Self::Installed(_) => SourceKind::Installed,
         }
     }
 
-    /// Returns the wanted version. `None` for a `local` source.
+    /// Returns the wanted version. `None` for a `local` source, and for an installed plugin in any version.
     pub fn wanted(&self) -> Option<&WantedVersion> {
         match self {
             Self::Local(_) => None,
             Self::GithubRelease(release) => Some(&release.version),
             Self::Git(git) => Some(&git.version),
+            Self::Installed(installed) => installed.version.as_ref(),
         }
     }
 
@@ -89,7 +97,7 @@ impl PluginSource {
     /// Returns the texts that must be redacted: the token, and the user and password of an address.
     pub fn secrets(&self) -> Vec<&str> {
         let (address, token) = match self {
-            Self::Local(_) => return Vec::new(),
+            Self::Local(_) | Self::Installed(_) => return Vec::new(),
             Self::GithubRelease(release) => (&release.repository, &release.token),
             Self::Git(git) => (&git.url, &git.token),
         };
@@ -99,12 +107,23 @@ impl PluginSource {
         token.into_iter().chain(login.split(':')).filter(|text| !text.is_empty()).collect()
     }
 
+    /// Returns the declared build of its files.
+    pub fn build(&self) -> Option<&Build> {
+        match self {
+            Self::Local(local) => local.build.as_ref(),
+            Self::GithubRelease(release) => release.build.as_ref(),
+            Self::Git(git) => git.build.as_ref(),
+            Self::Installed(_) => None,
+        }
+    }
+
     /// Returns the declared checksum.
     pub fn checksum(&self) -> Option<&Checksum> {
         match self {
             Self::Local(local) => local.checksum.as_ref(),
             Self::GithubRelease(release) => release.checksum.as_ref(),
             Self::Git(git) => git.checksum.as_ref(),
+            Self::Installed(installed) => installed.checksum.as_ref(),
         }
     }
 }
@@ -115,8 +134,17 @@ pub struct LocalSource {
     /// File, or folder with `pulumi-resource-<name>` or `PulumiPlugin.yaml`. A relative path starts at the root of the
     /// repository.
     pub path: PathBuf,
-    /// Digest of the executable, or of the whole folder if it has a `PulumiPlugin.yaml`.
+    /// Digest of the executable, or of the whole folder if it has a `PulumiPlugin.yaml` or is built.
     pub checksum: Option<Checksum>,
+    /// Build of the files, outside of the folder. `None` if they are ready to run.
+    pub build: Option<Build>,
+}
+
+impl LocalSource {
+    /// Creates the source of a file or folder that is ready to run, without a checksum.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), checksum: None, build: None }
+    }
 }
 
 /// Plugin published as an asset of a release.
@@ -128,6 +156,8 @@ pub struct GithubReleaseSource {
     pub version: WantedVersion,
     /// Age of a release from which on ranges and `latest` accept it, where the server tells the time of its publication.
     pub minimum_age: Duration,
+    /// Age that the policy demands besides.
+    pub policy_age: Option<PolicyAge>,
     /// Platform of the asset. `None` is the current platform.
     pub platform: Option<Platform>,
     /// Digest of the asset or of the executable in it.
@@ -144,6 +174,8 @@ pub struct GithubReleaseSource {
     pub insecure: bool,
     /// Refuses an asset without a declared checksum if the server publishes no digest of it.
     pub requires_digest: bool,
+    /// Build of the files of the asset. `None` if they are ready to run.
+    pub build: Option<Build>,
 }
 
 impl GithubReleaseSource {
@@ -156,6 +188,7 @@ impl GithubReleaseSource {
             repository,
             version,
             minimum_age: Self::MINIMUM_AGE,
+            policy_age: None,
             platform: None,
             checksum: None,
             asset: None,
@@ -164,6 +197,15 @@ impl GithubReleaseSource {
             is_mirror: false,
             insecure: false,
             requires_digest: false,
+            build: None,
+        }
+    }
+
+    /// Returns the age from which on a release is accepted, the higher one of the declaration and the policy, and which of them has it.
+    pub fn age_rule(&self) -> (Duration, AgeRule) {
+        match self.policy_age {
+            Some(policy) if policy.minimum > self.minimum_age => (policy.minimum, AgeRule::Policy),
+            _ => (self.minimum_age, AgeRule::Declaration),
         }
     }
 
@@ -192,6 +234,8 @@ pub struct GitSource {
     pub token: Option<SourceToken>,
     /// Accepts an address that is not encrypted, even without a checksum.
     pub insecure: bool,
+    /// Build of the files of the repository. `None` if they are ready to run.
+    pub build: Option<Build>,
 }
 
 impl GitSource {
@@ -201,6 +245,26 @@ impl GitSource {
         let is_protected = self.insecure || self.checksum.is_some();
         Some(self.url.as_str()).filter(|url| !is_protected && is_plain_text(url))
     }
+}
+
+/// Plugin in a folder of plugins of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstalledSource {
+    /// `[HOST/]OWNER/NAME`, below a folder of plugins.
+    pub path: String,
+    /// Wanted version. `None` is the highest one.
+    pub version: Option<WantedVersion>,
+    /// Digest as that of a [`LocalSource`], or of the asset.
+    pub checksum: Option<Checksum>,
+}
+
+/// Build of a plugin whose files are not ready to run (docs/plugins.md#builds).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// Build of the runtime that the plugin's `PulumiPlugin.yaml` names: dependencies are installed, a program in Go is compiled.
+    ByRuntime,
+    /// Command of a shell, run in the folder of the plugin.
+    Command(String),
 }
 
 /// Expected digests: one for all platforms, or one for each platform.
@@ -278,9 +342,10 @@ mod tests {
             checksum: None,
             token: SourceToken::new("t0ken".into()),
             insecure: false,
+            build: None,
         };
         assert_eq!(PluginSource::Git(source).secrets(), ["t0ken", "me", "word"]);
-        let local = LocalSource { path: "/a@b".into(), checksum: None };
+        let local = LocalSource::new("/a@b");
         assert_eq!(PluginSource::Local(local).secrets(), [""; 0]);
     }
 
@@ -295,6 +360,7 @@ mod tests {
             checksum: checksum.cloned(),
             token: None,
             insecure,
+            build: None,
         };
         let release = |api_url: Option<&str>, checksum: Option<&Checksum>, insecure| GithubReleaseSource {
             checksum: checksum.cloned(),
@@ -326,6 +392,6 @@ mod tests {
     #[test]
     fn kinds_are_listed_once_each() {
         let names: Vec<&str> = SourceKind::all().map(SourceKind::as_str).collect();
-        assert_eq!(names, ["local", "github-release", "git"]);
+        assert_eq!(names, ["local", "github-release", "git", "installed"]);
     }
 }

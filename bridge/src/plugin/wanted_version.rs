@@ -39,6 +39,23 @@ impl WantedVersion {
         Ok(TagRange::parse(text)?.map_or_else(|| Self::Named(text.to_owned()), Self::Range))
     }
 
+    /// Returns the version that a constraint of Terraform states: `1.2.3`, `~> 1.2`, `>= 1.0, < 2`. An empty one is the highest version. The
+    /// comparators mean what they mean in Cargo; `~> 1.2` is `>=1.2, <2`, and `~> 1.2.3` is `~1.2.3`.
+    ///
+    /// # Errors
+    /// [`PluginValueError::TagRange`], [`PluginValueError::Version`].
+    pub fn of_terraform(text: &str) -> Result<Self, PluginValueError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(Self::Latest);
+        }
+        if let Some(range) = TagRange::of_terraform(text)? {
+            return Ok(Self::Range(range));
+        }
+        text.parse::<PluginVersion>()?;
+        Ok(Self::Named(text.to_owned()))
+    }
+
     /// Returns the text that declares it.
     pub fn as_str(&self) -> &str {
         match self {
@@ -98,6 +115,23 @@ impl TagRange {
         Ok(Some(Self { text: text.to_owned(), prefix: prefix.to_owned(), requirement }))
     }
 
+    /// Returns the range that a constraint of Terraform states; `None` if it does not begin with an operator.
+    fn of_terraform(text: &str) -> Result<Option<Self>, PluginValueError> {
+        let refused = |reason: String| PluginValueError::TagRange { text: text.to_owned(), reason };
+        if text.contains("!=") {
+            return Err(refused("a version cannot be excluded; name the versions that are wanted".to_owned()));
+        }
+        if !text.starts_with(OPERATORS) {
+            return Ok(None);
+        }
+        let comparators: Option<Vec<String>> =
+            text.split(',').map(|text| comparator_of_terraform(text.trim())).collect();
+        let comparators =
+            comparators.ok_or_else(|| refused("`~>` is followed by a version, such as 1.2".to_owned()))?;
+        let requirement = VersionReq::parse(&comparators.join(",")).map_err(|error| refused(error.to_string()))?;
+        Ok(Some(Self { text: text.to_owned(), prefix: String::new(), requirement }))
+    }
+
     /// Returns the version of a tag that is in the range: the prefix, perhaps a `v`, and a version of three numbers. A pre-release is in
     /// the range only if one of its comparators names a pre-release of the same three numbers.
     pub fn version_in(&self, tag: &str) -> Option<PluginVersion> {
@@ -116,6 +150,18 @@ impl TagRange {
         // A tag such as `v1` often follows the newest release of its major version.
         semver::Version::parse(bare).ok().map(PluginVersion::from)
     }
+}
+
+/// Returns a comparator of Terraform as one of Cargo, or two.
+fn comparator_of_terraform(text: &str) -> Option<String> {
+    let Some(version) = text.strip_prefix("~>") else { return Some(text.to_owned()) };
+    let version = version.trim_start();
+    let numbers = version.split(['-', '+']).next().unwrap_or_default();
+    if numbers.matches('.').count() >= 2 {
+        return Some(format!("~{version}"));
+    }
+    let major: u64 = numbers.split('.').next()?.parse().ok()?;
+    Some(format!(">={version},<{}", major.checked_add(1)?))
 }
 
 /// Returns the version of a tag, with any prefix that ends with a slash; `None` if it has none of three numbers.
@@ -179,6 +225,32 @@ mod tests {
         for text in ["^", "^v1.2", "^1.2.3.4", ">=1 <2", "~main", "reef/^x", "^1 || ^2"] {
             let error = WantedVersion::of_git(text).unwrap_err();
             assert!(matches!(&error, PluginValueError::TagRange { .. }), "{text}: {error}");
+        }
+    }
+
+    /// Shows: plugins.md#terraform-providers "a version, or a range as Terraform or Cargo writes it"
+    #[test]
+    fn constraint_of_terraform_is_a_version_or_a_range() {
+        for (text, inside, outside) in [
+            ("~> 1.2", &["1.2.0", "1.9.0"][..], &["1.1.9", "2.0.0"][..]),
+            ("~> 0.2", &["0.2.0", "0.9.0"], &["1.0.0"]),
+            ("~>1.2.3", &["1.2.3", "1.2.9"], &["1.2.2", "1.3.0"]),
+            ("~> 1", &["1.0.0", "1.9.0"], &["2.0.0"]),
+            ("<4.0.5,>4.0.3", &["4.0.4"], &["4.0.3", "4.0.5"]),
+            (">= 1.0 , ~> 1.2.3", &["1.2.4"], &["1.3.0", "1.2.4-rc.1"]),
+            ("= 1.2.3", &["1.2.3"], &["1.2.4"]),
+            ("^0.3", &["0.3.7"], &["0.4.0"]),
+        ] {
+            let WantedVersion::Range(range) = WantedVersion::of_terraform(text).unwrap() else { panic!("{text}") };
+            inside.iter().for_each(|version| assert!(range.version_in(version).is_some(), "{text} {version}"));
+            outside.iter().for_each(|version| assert!(range.version_in(version).is_none(), "{text} {version}"));
+        }
+        assert_eq!(WantedVersion::of_terraform(" "), Ok(WantedVersion::Latest));
+        assert_eq!(WantedVersion::of_terraform("0.27"), Ok(WantedVersion::Named("0.27".to_owned())));
+        for bad in
+            ["latest", "main", "!= 1.2", ">1, != 1.2", "~>", "~> x", "~> 99999999999999999999", "1.2, <2", "^1 || ^2"]
+        {
+            assert!(WantedVersion::of_terraform(bad).is_err(), "{bad}");
         }
     }
 
