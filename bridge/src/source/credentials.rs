@@ -98,6 +98,18 @@ impl Credentials {
         by_host.get(host)?.iter().find(is_usable).cloned()
     }
 
+    /// Returns the token for a registry of Terraform providers, as Terraform finds it in `TF_TOKEN_HOST`, unless it was refused: `host`, with its
+    /// port unless that is the usual one.
+    pub fn of_registry(&self, host: &str) -> Option<Credential> {
+        let name = registry_variable(host);
+        let found = credential(&name, self.variable(&name)?.to_owned())?;
+        if let Some(report) = &self.shared.found {
+            report(found.token.expose());
+        }
+        let is_refused = self.refused().contains(&(host.to_owned(), None, name));
+        (!is_refused).then_some(found)
+    }
+
     /// Leaves a credential of a host out from now on, for a repository or for all. Returns true if it was not left out before.
     pub fn refuse(&self, host: &str, repository: Option<&str>, name: &str) -> bool {
         let host = if host == GITHUB_API { GITHUB } else { host };
@@ -181,6 +193,11 @@ impl Credentials {
     }
 }
 
+/// Returns the name of the variable that has the token for a registry. In names of variables, a dot is `_`, and a hyphen is `__`.
+pub fn registry_variable(host: &str) -> String {
+    format!("TF_TOKEN_{}", host.replace('-', "__").replace('.', "_"))
+}
+
 fn credential(name: &str, token: String) -> Option<Credential> {
     Some(Credential { name: name.to_owned(), token: SourceToken::new(token.trim().to_owned())? })
 }
@@ -250,6 +267,25 @@ mod tests {
         }
         let enterprise = [("GITHUB_TOKEN", "two"), ("GITHUB_API_URL", "https://git.reef.example/api/v3")];
         assert_eq!(names(&enterprise, home.path(), "github.com").await, [""; 0]);
+    }
+
+    /// Shows: plugins.md#credentials "`TF_TOKEN_HOST`, in which a dot of the host is `_` and a hyphen is `__`"
+    #[test]
+    fn token_of_a_registry_is_in_the_variable_of_its_host() {
+        let variables = [("TF_TOKEN_tf__reef_example", "one"), ("GH_TOKEN", "two"), ("TF_TOKEN_empty", "")];
+        let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let found = Arc::new(Mutex::new(Vec::new()));
+        let report = Arc::clone(&found);
+        let report = move |token: &str| report.lock().unwrap().push(token.to_owned());
+        let credentials = Credentials::new(HostEnvironment::new(variables), Spawner::unsupervised(), report);
+        let credential = credentials.of_registry("tf-reef.example").unwrap();
+        assert_eq!((credential.name.as_str(), credential.token.expose()), ("TF_TOKEN_tf__reef_example", "one"));
+        assert_eq!(*found.lock().unwrap(), ["one"]);
+        for host in ["github.com", "reef.example", "tf-reef.example:8443", "empty"] {
+            assert_eq!(credentials.of_registry(host), None, "{host}");
+        }
+        assert!(credentials.refuse("tf-reef.example", None, &credential.name));
+        assert_eq!(credentials.of_registry("tf-reef.example"), None);
     }
 
     #[tokio::test]

@@ -237,9 +237,19 @@ impl Hint for FetchError {
             Self::AccessDenied { .. } => "the token may be wrong, expired, or lack the right to read this",
             Self::RateLimited { credential: None, .. } => "a token in source.token has a higher rate limit",
             Self::RateLimited { .. } => "run the command again then; packages in the cache need no requests",
+            // The words of the HTTP library for an answer other than 200 to CONNECT.
+            Self::Network { message, .. } if message.contains("tunnel error") => {
+                "a proxy refused the connection: check the address and the password in HTTPS_PROXY; hosts in NO_PROXY are reached without it"
+            }
             Self::Network { .. } | Self::TooSlow { .. } => OFFLINE,
             Self::PlainText { .. } => PLAIN_TEXT_HINT,
             Self::Git { .. } if self.is_unreachable() => OFFLINE,
+            Self::Git { output, .. } if output.contains("Permission denied (") => {
+                "the server accepts none of your ssh keys (`ssh-add -l` lists those of the agent); with an https address, source.token is used"
+            }
+            Self::Git { output, .. } if output.contains("Host key verification failed") => {
+                "connect once with ssh and accept the key of the host, or add it to known_hosts"
+            }
             Self::Git { output, .. }
                 if output.contains("Authentication failed") || output.contains("could not read") =>
             {

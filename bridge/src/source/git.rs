@@ -11,7 +11,9 @@ use std::time::Duration;
 use super::error::FetchError;
 use super::remote::Remote;
 use super::tree_limits::{TreeCounter, TreeLimits};
+use crate::error::{Hint as _, chain};
 use crate::fs::Access;
+use crate::health::HealthCheck;
 use crate::plugin::Transport;
 use crate::process::{
     FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSandbox, ProcessSpec, Spawner, describe_exit,
@@ -281,19 +283,44 @@ impl Git {
         if self.has_custom_ssh.get().is_some() {
             return Ok(());
         }
-        let version =
-            self.run("version", remote, Path::new("/"), ["version"]).await?.into_iter().next().unwrap_or_default();
-        let mut numbers =
-            version.trim_start_matches("git version ").split('.').map(|number| number.parse::<u32>().ok());
-        if let (Some(major), Some(minor)) = (numbers.next().flatten(), numbers.next().flatten())
-            && (major, minor) < MIN_GIT_VERSION
-        {
-            return Err(FetchError::ProgramTooOld { version });
-        }
+        self.supported_version(remote).await?;
         let named = ["GIT_SSH", "GIT_SSH_COMMAND"].iter().any(|name| self.environment.get(name).is_some());
         let configured = self.run("config", remote, Path::new("/"), ["config", "--get", "core.sshCommand"]).await;
         self.has_custom_ssh.get_or_init(|| named || configured.is_ok());
         Ok(())
+    }
+
+    /// Returns the version of git, which must not be too old.
+    async fn supported_version(&self, remote: &Remote) -> Result<String, FetchError> {
+        let version =
+            self.run("version", remote, Path::new("/"), ["version"]).await?.into_iter().next().unwrap_or_default();
+        let mut numbers =
+            version.trim_start_matches("git version ").split('.').map(|number| number.parse::<u32>().ok());
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(major), Some(minor)) if (major, minor) < MIN_GIT_VERSION => {
+                Err(FetchError::ProgramTooOld { version })
+            }
+            _ => Ok(version),
+        }
+    }
+
+    /// Checks that git is on PATH and not too old. If no plugin needs it, that is only worth to know.
+    pub async fn check(environment: &HostEnvironment, spawner: &Spawner, is_needed: bool) -> HealthCheck {
+        const NAME: &str = "git";
+        let version = async {
+            let remote = Remote::new("/", Path::new("/"), None)?;
+            Self::find(environment, spawner)?.supported_version(&remote).await
+        };
+        match version.await {
+            Ok(version) => HealthCheck::good(NAME, version),
+            Err(error) => {
+                let advice = error.hint().unwrap_or_default();
+                match is_needed {
+                    true => HealthCheck::bad(NAME, chain(&error), advice),
+                    false => HealthCheck::notable(NAME, chain(&error), advice),
+                }
+            }
+        }
     }
 
     /// Runs a command and returns the lines of its standard output.

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use backon::{ExponentialBuilder, Retryable as _};
+use backon::ExponentialBuilder;
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
-use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LINK};
+use reqwest::header::{HeaderMap, LINK};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -14,15 +14,15 @@ use url::Url;
 use super::credentials::Credential;
 use super::error::FetchError;
 use super::repository::Repository;
-use super::request::{ApiClient, RequestTarget, Response, adjust, read_body, report};
+use super::request::{ApiClient, Content, RequestTarget};
 use super::transfer::Transfer;
 use super::web;
 use crate::fs::FileError;
 use crate::plugin::Sha256Digest;
-use crate::speed::SpeedWindow;
 
-/// Limit of the time for a JSON response, with its redirects.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Characters that are encoded in a path of several parts.
+pub(super) const IN_PATHS: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 /// Number of releases that a page is asked to have, and the number of pages that are asked for: GitHub has no more.
 const PAGE_SIZE: usize = 100;
 const MAX_PAGES: usize = 100;
@@ -74,6 +74,11 @@ pub struct Asset {
 }
 
 impl Asset {
+    /// Creates a copy of an asset, which no API has described.
+    pub fn of_copy(name: String, size: u64, digest: Option<Sha256Digest>) -> Self {
+        Self { id: 0, name, size, digest: digest.map(|digest| digest.to_string()), state: None }
+    }
+
     /// Returns the state of an upload that is not complete; `None` if it is complete, or if the server reports no state.
     pub fn incomplete_state(&self) -> Option<&str> {
         self.state.as_deref().filter(|state| *state != "uploaded")
@@ -83,6 +88,21 @@ impl Asset {
     pub fn digest(&self) -> Option<Sha256Digest> {
         self.digest.as_deref()?.strip_prefix("sha256:")?.parse().ok()
     }
+}
+
+/// Limit on requests to the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct RateLimit {
+    /// Requests that are left.
+    pub remaining: u64,
+    /// Requests that are accepted in an hour.
+    pub limit: u64,
+}
+
+/// Reply about the limits of the API.
+#[derive(Deserialize)]
+struct RateLimits {
+    rate: RateLimit,
 }
 
 /// Client of the API for one repository.
@@ -146,32 +166,25 @@ impl Github {
         Ok(releases)
     }
 
+    /// Returns the limit on requests; `None` for a server without one. The request does not count.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn rate_limit(&self) -> Result<Option<RateLimit>, FetchError> {
+        match self.describe::<RateLimits>("/rate_limit", "the limit on requests").await {
+            Ok((_, limits)) => Ok(Some(limits.rate)),
+            // The server has none.
+            Err(FetchError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns what a path of the API describes, and the headers of the response. Repeats the request after a transient error.
     async fn describe<T: DeserializeOwned>(&self, route: &str, item: &str) -> Result<(HeaderMap, T), FetchError> {
-        let received = || async {
-            let mut window = SpeedWindow::start();
-            let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/vnd.github+json"))]);
-            let Response { headers, body, .. } =
-                self.api.get(self.api.target(route, item), &accept, &mut window).await?;
-            let body = read_body(body, &mut window).await.map_err(|error| self.api.body_error(item, error))?;
-            Ok((headers, body))
-        };
-        let request = || async {
-            let (headers, body) = tokio::time::timeout(RESPONSE_TIMEOUT, received()).await.unwrap_or_else(|_| {
-                let reason = format!("the response was not complete after {} seconds", RESPONSE_TIMEOUT.as_secs());
-                Err(FetchError::TooSlow { item: item.to_owned(), host: self.host(), reason })
-            })?;
-            let described = serde_json::from_slice(&body).map_err(|error| FetchError::UnexpectedStatus {
-                item: item.to_owned(),
-                host: self.host(),
-                status: 200,
-                message: format!("not a release: {error}"),
-                retry_after: None,
-            })?;
-            Ok((headers, described))
-        };
-        let retried = request.retry(self.backoff).when(FetchError::is_transient);
-        retried.adjust(adjust).notify(report).await
+        let target = self.api.target(route, item);
+        let expected = ("application/vnd.github+json", "a release");
+        let (described, Content { headers, .. }) = self.api.read_json(&target, expected, self.backoff).await?;
+        Ok((headers, described))
     }
 
     /// Returns whether the repository has public addresses of assets, which need no request to the API.
@@ -191,7 +204,7 @@ impl Github {
     ) -> Result<(), FetchError> {
         let route = format!("/repos/{}/releases/assets/{}", self.repository.name, asset.id);
         let start = self.api.target(&route, &asset.name);
-        Transfer { api: &self.api, start, item: &asset.name, size: asset.size }.run(self.backoff, sink).await
+        Transfer { api: &self.api, start, item: &asset.name, size: Some(asset.size) }.run(self.backoff, sink).await
     }
 
     /// Downloads an asset from its public address, without credentials, as [`Github::download`] does from the API.
@@ -202,7 +215,7 @@ impl Github {
     pub async fn download_public(
         &self,
         tag: &str,
-        (name, size): (&str, u64),
+        (name, size): (&str, Option<u64>),
         sink: impl FnMut(&[u8]) -> Result<(), FileError> + Send,
     ) -> Result<(), FetchError> {
         let not_found = || FetchError::NotFound { item: name.to_owned(), host: self.host(), credential: None };
@@ -217,8 +230,7 @@ impl Github {
 
 /// Percent-encodes a tag for a path. Slashes stay: they are part of tags such as `sdk/v1.2.3`.
 fn encode_tag(tag: &str) -> PercentEncode<'_> {
-    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
-    utf8_percent_encode(tag, ENCODED)
+    utf8_percent_encode(tag, IN_PATHS)
 }
 
 #[cfg(test)]

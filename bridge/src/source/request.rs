@@ -2,13 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
+use backon::{ExponentialBuilder, Retryable as _};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::BoxBody;
 use octocrab::Octocrab;
 use prost::bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{StatusCode, redirect};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tracing::debug;
 use url::Url;
 
@@ -17,12 +19,15 @@ use super::credentials::Credential;
 use super::error::FetchError;
 use super::web::{self, chain};
 use crate::error::cut;
+use crate::json;
 use crate::plugin::{is_loopback, is_plain_text};
 use crate::speed::{SpeedWindow, TooSlow};
 
 /// Maximum number of redirects of a request.
 const MAX_REDIRECTS: usize = 10;
-/// Maximum length of a JSON response, in bytes.
+/// Limit of the time for a short response, with its redirects.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum length of a short response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// Body of a response.
@@ -107,6 +112,11 @@ impl ApiClient {
         self.base.host_str().unwrap_or_default().to_owned()
     }
 
+    /// Returns whether an address is on the server of the API.
+    pub(super) fn is_at(&self, address: &Url) -> bool {
+        address.origin() == self.base.origin()
+    }
+
     /// Returns the target of a path of the API, with its query.
     pub(super) fn target<'a>(&self, route: &str, item: &'a str) -> RequestTarget<'a> {
         let mut target = RequestTarget {
@@ -149,7 +159,7 @@ impl ApiClient {
             let Some(location) = location else {
                 let (head, body) = response.into_parts();
                 if head.status.is_success() {
-                    return Ok(Response { status: head.status, headers: head.headers, body });
+                    return Ok(Response { url: current.url, status: head.status, headers: head.headers, body });
                 }
                 let content = read_body(body, window).await.unwrap_or_default();
                 return Err(current.response_error(head.status.as_u16(), &head.headers, &content));
@@ -171,6 +181,49 @@ impl ApiClient {
         Err(current.network_error("it redirects too often".to_owned()))
     }
 
+    /// Returns the content of a target, which is short. Repeats the request after a transient error.
+    pub(super) async fn read(
+        &self,
+        target: &RequestTarget<'_>,
+        accept: &'static str,
+        policy: ExponentialBuilder,
+    ) -> Result<Content, FetchError> {
+        let item = target.item;
+        let received = || async {
+            let mut window = SpeedWindow::start();
+            let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            let Response { url, headers, body, .. } = self.get(target.clone(), &accept, &mut window).await?;
+            let body = read_body(body, &mut window).await.map_err(|error| self.body_error(item, error))?;
+            Ok(Content { url, headers, body })
+        };
+        let request = || async {
+            tokio::time::timeout(RESPONSE_TIMEOUT, received()).await.unwrap_or_else(|_| {
+                let reason = format!("the response was not complete after {} seconds", RESPONSE_TIMEOUT.as_secs());
+                Err(FetchError::TooSlow { item: item.to_owned(), host: self.host(), reason })
+            })
+        };
+        let retried = request.retry(policy).when(FetchError::is_transient);
+        retried.adjust(adjust).notify(report).await
+    }
+
+    /// Returns the value that the content of a target has in JSON, and the content. `words` names the value in messages, such as `a release`.
+    pub(super) async fn read_json<T: DeserializeOwned>(
+        &self,
+        target: &RequestTarget<'_>,
+        (accept, words): (&'static str, &str),
+        policy: ExponentialBuilder,
+    ) -> Result<(T, Content), FetchError> {
+        let content = self.read(target, accept, policy).await?;
+        let value = json::from_slice(&content.body).map_err(|error| FetchError::UnexpectedStatus {
+            item: target.item.to_owned(),
+            host: self.host(),
+            status: 200,
+            message: format!("not {words}: {error}"),
+            retry_after: None,
+        })?;
+        Ok((value, content))
+    }
+
     pub(super) fn body_error(&self, item: &str, error: BodyError) -> FetchError {
         let (item, host) = (item.to_owned(), self.host());
         match error {
@@ -180,8 +233,18 @@ impl ApiClient {
     }
 }
 
+/// Content of a response without an error.
+pub(super) struct Content {
+    /// Address of the last request.
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
 /// Response without an error, after all redirects.
 pub(super) struct Response {
+    /// Address of the last request.
+    pub(super) url: Url,
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Body,
@@ -204,6 +267,12 @@ impl<'a> RequestTarget<'a> {
     /// Returns the target of a public address, to which no token is sent.
     pub(super) fn public(url: Url, item: &'a str) -> Self {
         Self { url, item, credential: None, is_api: false, is_public: true }
+    }
+
+    /// Returns the address.
+    #[cfg(test)]
+    pub(super) fn url(&self) -> &str {
+        self.url.as_str()
     }
 
     fn host(&self) -> String {

@@ -12,18 +12,20 @@ use super::request::{ApiClient, RequestTarget, Response, adjust, next_bytes, rep
 use crate::fs::FileError;
 use crate::speed::SpeedWindow;
 
+/// Largest length of an asset whose length nobody tells, in bytes.
+const MAX_LENGTH: u64 = 8 << 30;
 /// Number of downloads of this process at the same time.
 const PARALLEL: usize = 8;
 static DOWNLOADS: Semaphore = Semaphore::const_new(PARALLEL);
 
-/// Download of an asset of a known length.
+/// Download of an asset.
 pub(super) struct Transfer<'a> {
     pub(super) api: &'a ApiClient,
     pub(super) start: RequestTarget<'a>,
     /// Name of the asset, for messages.
     pub(super) item: &'a str,
-    /// Length in bytes.
-    pub(super) size: u64,
+    /// Length in bytes. `None` if it is what the server announces.
+    pub(super) size: Option<u64>,
 }
 
 /// Bytes that have arrived, and what tells whether the server still has the same content.
@@ -76,40 +78,49 @@ impl Transfer<'_> {
         if let Err(FetchError::UnexpectedStatus { status: 416, .. }) = response {
             // The server has no such part any more.
             *progress = Progress::default();
-            return Err(self.length_mismatch(0));
+            return Err(self.length_mismatch(self.size.unwrap_or_default(), 0));
         }
-        let Response { status, headers, mut body } = response?;
+        let Response { status, headers, mut body, .. } = response?;
         let first = if status == StatusCode::PARTIAL_CONTENT { first_byte(&headers).unwrap_or(u64::MAX) } else { 0 };
         if first != 0 && first != progress.received {
             // Not what was asked for: the next try starts from the beginning.
             *progress = Progress::default();
-            return Err(self.length_mismatch(0));
+            return Err(self.length_mismatch(self.size.unwrap_or_default(), 0));
         }
         if first == 0 {
             sink(&[])?;
             *progress = Progress { received: 0, validator: validator(&headers) };
         }
         let announced: Option<u64> = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if let Some(announced) = announced.filter(|announced| progress.received + *announced != self.size) {
-            return Err(self.length_mismatch(progress.received + announced));
+        let announced = announced.map(|announced| progress.received.saturating_add(announced));
+        if let (Some(announced), Some(size)) = (announced, self.size)
+            && announced != size
+        {
+            return Err(self.length_mismatch(size, announced));
         }
+        let size = self.size.or(announced);
+        // A length that only the server announces is no reason to fill the disk.
+        let limit = self.size.unwrap_or(announced.unwrap_or(MAX_LENGTH).min(MAX_LENGTH));
         loop {
             let next = next_bytes(&mut body, &mut window).await;
             let Some(bytes) = next.map_err(|error| self.api.body_error(self.item, error))? else { break };
-            if progress.received + bytes.len() as u64 > self.size {
-                let received = progress.received + bytes.len() as u64;
+            let received = progress.received + bytes.len() as u64;
+            if received > limit {
                 *progress = Progress::default();
-                return Err(self.length_mismatch(received));
+                return Err(self.length_mismatch(limit, received));
             }
             sink(&bytes)?;
-            progress.received += bytes.len() as u64;
+            progress.received = received;
         }
-        if progress.received == self.size { Ok(()) } else { Err(self.length_mismatch(progress.received)) }
+        match size {
+            Some(size) if size != progress.received => Err(self.length_mismatch(size, progress.received)),
+            _ => Ok(()),
+        }
     }
 
-    fn length_mismatch(&self, received: u64) -> FetchError {
+    fn length_mismatch(&self, expected: u64, received: u64) -> FetchError {
         let (item, host) = (self.item.to_owned(), self.api.host());
-        FetchError::LengthMismatch { item, host, expected: self.size, received }
+        FetchError::LengthMismatch { item, host, expected, received }
     }
 }
 

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use bridge::install::{InstallError, Installer, LocalPackages, VerifiedPackage, local_digest};
-use bridge::plugin::{Checksum, LocalSource, PluginName, PluginNames, Sha256Digest};
+use bridge::install::{InstallError, Installer, LocalPackages, Verification, VerifiedPackage, local_digest};
+use bridge::plugin::{
+    Checksum, LocalSource, Parameters, PluginConfig, PluginName, PluginNames, PluginSource, Sha256Digest,
+};
 use bridge::process::{HostEnvironment, OutputStream, ProcessSandbox, ProcessSpec, Spawner};
 
 /// Repository with one plugin, and a folder for private copies.
@@ -48,6 +50,8 @@ impl Repository {
             cache: self.folder.path().join("cache"),
             environment: HostEnvironment::new([("PATH".into(), path.into())]),
             spawner: Spawner::unsupervised(),
+            verification: Verification::default(),
+            is_offline: false,
         }
     }
 
@@ -62,19 +66,26 @@ impl Repository {
 }
 
 fn source(path: &str, checksum: Option<&str>) -> LocalSource {
-    LocalSource { path: path.into(), checksum: checksum.map(|digest| Checksum::One(digest.parse().unwrap())) }
+    LocalSource { checksum: checksum.map(|digest| Checksum::One(digest.parse().unwrap())), ..LocalSource::new(path) }
 }
 
 /// Resolves the source of the plugin `files`.
 async fn resolve(packages: &LocalPackages, source: &LocalSource) -> Result<VerifiedPackage, InstallError> {
     let files: PluginName = "files".parse().unwrap();
-    Installer::new(&()).install(packages, PluginNames { plugin: &files, package: &files }, source).await
+    Installer::new(&())
+        .install(packages, PluginNames { plugin: &files, package: &files, accepts_only_program: false }, source)
+        .await
 }
 
 /// Returns the digest of the plugin `files` at a path.
 async fn digest(root: &Path, path: &str) -> Result<Sha256Digest, InstallError> {
     let files: PluginName = "files".parse().unwrap();
-    local_digest(root, PluginNames { plugin: &files, package: &files }, &source(path, None)).await
+    local_digest(
+        root,
+        PluginNames { plugin: &files, package: &files, accepts_only_program: false },
+        &source(path, None),
+    )
+    .await
 }
 
 /// Returns the digest that `sha256sum` prints.
@@ -138,7 +149,43 @@ async fn file_that_is_swapped_after_verification_is_not_run() {
     assert_eq!(fs::metadata(&private).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(package.program()).unwrap().permissions().mode() & 0o222, 0);
     drop(package);
-    assert!(!private.exists());
+    assert!(private.exists(), "it is kept");
+}
+
+/// Shows: plugins.md#local "so that a later start compares only what the file system says about the original"
+#[tokio::test]
+async fn verified_copy_is_kept_until_the_original_changes() {
+    let repository = Repository::new();
+    let script = repository.script("x/pulumi-resource-files", "echo 1");
+    repository.write("py/PulumiPlugin.yaml", "runtime: python");
+    repository.write("py/__main__.py", "1");
+    let root = repository.folder.path().join("repo");
+    let resolve = async |path: &str, digest: Sha256Digest| {
+        let package = repository.resolve(path, Some(&digest.to_hex())).await;
+        package.map(|package| package.folder().to_owned())
+    };
+    for (path, file) in [("x", script), ("py", repository.path("py/__main__.py"))] {
+        let digest = digest(&root, path).await.unwrap();
+        let first = resolve(path, digest).await.unwrap();
+        assert_eq!(resolve(path, digest).await.unwrap(), first, "{path}");
+        // The same size, and the time of before.
+        let before = fs::metadata(&file).unwrap();
+        let changed = fs::read_to_string(&file).unwrap().replace('1', "2");
+        fs::write(&file, changed).unwrap();
+        fs::File::options().write(true).open(&file).unwrap().set_modified(before.modified().unwrap()).unwrap();
+        let error = resolve(path, digest).await.unwrap_err();
+        assert!(matches!(error, InstallError::ChecksumMismatch { .. }), "{path}: {error}");
+        let other = self::digest(&root, path).await.unwrap();
+        assert_ne!(resolve(path, other).await.unwrap(), first, "{path}");
+        // A copy that was changed is not run.
+        let copied = first.join(file.file_name().unwrap());
+        fs::set_permissions(&copied, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(&copied, "evil").unwrap();
+        fs::write(&file, fs::read_to_string(&file).unwrap().replace('2', "1")).unwrap();
+        let again = resolve(path, digest).await.unwrap();
+        assert_ne!(fs::read_to_string(again.join(file.file_name().unwrap())).unwrap(), "evil");
+    }
+    assert_eq!(repository.copies(), 0, "nothing is left in the folder for work");
 }
 
 #[tokio::test]
@@ -155,16 +202,39 @@ async fn executable_with_the_name_of_the_package_is_found() {
     let repository = Repository::new();
     repository.script("x/pulumi-resource-disk", "echo disk");
     let (plugin, package): (PluginName, PluginName) = ("files".parse().unwrap(), "disk".parse().unwrap());
-    let names = PluginNames { plugin: &plugin, package: &package };
+    let names = PluginNames { plugin: &plugin, package: &package, accepts_only_program: false };
     let package = Installer::new(&()).install(&repository.packages("/bin"), names, &source("x", None)).await.unwrap();
     assert_eq!(run(&package).await, "disk");
+}
+
+/// Shows: plugins.md#parameters "in each kind of source the only program at the top counts where none is called after the plugin, the
+///   package or the repository"
+#[tokio::test]
+async fn only_program_is_that_of_a_plugin_with_parameters() {
+    let repository = Repository::new();
+    repository.script("x/pulumi-resource-many", "echo many");
+    repository.write("x/README", "");
+    let source = source("x", None);
+    let error = resolve(&repository.packages("/bin"), &source).await.unwrap_err();
+    assert!(matches!(error, InstallError::NoPlugin { .. }), "{error}");
+    let mut plugin = PluginConfig::new("files".parse().unwrap(), PluginSource::Local(source.clone()));
+    plugin.parameters = Some(Parameters::new(vec!["a".to_owned()], &plugin.source, &plugin.package));
+    let install = async || {
+        let packages = repository.packages("/bin");
+        Installer::new(&()).install(&packages, plugin.names(), &source).await
+    };
+    assert_eq!(run(&install().await.unwrap()).await, "many");
+    repository.script("x/pulumi-resource-other", "echo other");
+    assert!(matches!(install().await.unwrap_err(), InstallError::NoPlugin { .. }));
+    repository.script("x/pulumi-resource-files", "echo files");
+    assert_eq!(run(&install().await.unwrap()).await, "files");
 }
 
 #[tokio::test]
 async fn checksum_for_other_platforms_only_is_refused() {
     let repository = Repository::new();
     repository.script("x", "");
-    let source = LocalSource { path: "x".into(), checksum: Some(Checksum::ByPlatform(Default::default())) };
+    let source = LocalSource { checksum: Some(Checksum::ByPlatform(Default::default())), ..LocalSource::new("x") };
     let error = resolve(&repository.packages("/bin"), &source).await.unwrap_err();
     assert!(matches!(error, InstallError::NoChecksum { .. }), "{error}");
 }
@@ -379,7 +449,7 @@ async fn missing_dependency_is_reported_with_the_command_that_installs_it() {
     assert_eq!(package.arguments(), [std::ffi::OsString::from(format!("{root}/node/bin/index.js"))]);
 }
 
-/// Shows: plugin-authoring.md#go "If there is no such program, `sc` runs `go build`: for a local folder at each start"
+/// Shows: plugin-authoring.md#go "If there is no such program, `sc` runs `go build` for a local folder"
 #[tokio::test]
 async fn go_plugin_is_built_unless_its_program_exists() {
     let repository = Repository::new();
