@@ -1,19 +1,20 @@
 //! Commands that start plugins with a `PulumiPlugin.yaml`: Python and Node.js programs, and Go programs, which are
-//! built first. Pulumi's language hosts are not used. Dependencies must be installed already; an error names a missing
-//! one and the command that installs it.
+//! built first if they are in a local folder. Pulumi's language hosts are not used. Dependencies must be there already; an error names
+//! a missing one and what provides it.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::InstallError;
+use super::build_recipe::BUILT_ENVIRONMENT;
 use super::go_build::GoBuild;
 use super::layout::ExecutableNames;
 use super::package_use::BuiltProgram;
 use super::runtime_context::RuntimeContext;
 use crate::fs::{FileError, MAX_DOCUMENT_BYTES, read_if_exists};
 use crate::json;
-use crate::plugin::{PluginManifest, PluginRuntime, Sha256Digest};
+use crate::plugin::{PluginManifest, PluginRuntime};
 use crate::shell::{operand, option, quoted};
 
 /// Runner of Pulumi's SDK for Node.js: serves the components that a package exports, from its sources.
@@ -27,7 +28,7 @@ const VIRTUALENV: &str = "virtualenv in PulumiPlugin.yaml";
 const BINARY: &str = "binary in PulumiPlugin.yaml";
 const MAIN: &str = "main in package.json";
 
-/// Program, arguments, and the folder of a built program, which must outlive the process.
+/// Program, arguments, and the program that was built, if one was.
 pub(super) type StartCommand = (PathBuf, Vec<OsString>, Option<BuiltProgram>);
 
 /// Origin of a plugin's files.
@@ -39,8 +40,6 @@ pub(super) enum PluginOrigin<'a> {
     Fetched {
         /// Folder of the whole package, which may contain the folder of the plugin.
         package: &'a Path,
-        /// Digest of its files.
-        digest: Sha256Digest,
     },
 }
 
@@ -53,9 +52,7 @@ impl PluginOrigin<'_> {
             }
             Self::Fetched { .. } => InstallError::Missing {
                 item: format!("{relative} in the package"),
-                command: "publish the plugin together with what it needs, or get a copy of it, install that there and \
-                          declare it with a source of type local"
-                    .to_owned(),
+                command: "set `build: true` below source, or publish the plugin together with what it needs".to_owned(),
             },
         }
     }
@@ -130,7 +127,12 @@ impl RuntimeContext<'_> {
                 origin.check_target(&python, VIRTUALENV)?;
                 python
             }
-            None => self.interpreter(&["python3", "python"], "install Python and put it on PATH")?,
+            None => {
+                let built = folder.join(BUILT_ENVIRONMENT).join("bin/python");
+                let own = Some(built).filter(|python| python.exists());
+                let on_path = || self.interpreter(&["python3", "python"], "install Python and put it on PATH");
+                own.map_or_else(on_path, Ok)?
+            }
         };
         if !folder.join("__main__.py").is_file()
             && let Some(name) = python_project(folder)?
@@ -197,18 +199,15 @@ impl RuntimeContext<'_> {
             origin.check_target(&program, BINARY)?;
             return Ok((program, Vec::new(), None));
         }
-        let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
-        let build = GoBuild { context: self, go, folder, program: &names.of_plugin };
-        match origin {
-            PluginOrigin::Folder(_) => {
-                let (program, built) = build.run().await?;
-                Ok((program, Vec::new(), Some(BuiltProgram::Private { _folder: built })))
-            }
-            PluginOrigin::Fetched { package, digest } => {
-                let (program, package_use) = build.kept(package, digest).await?;
-                Ok((program, Vec::new(), Some(BuiltProgram::Kept { _package_use: package_use })))
-            }
+        if let PluginOrigin::Fetched { .. } = origin {
+            return Err(InstallError::NotBuilt { program: binary.unwrap_or(&names.of_plugin).to_owned() });
         }
+        if let Some(refusal) = self.build_refusal {
+            return Err(Box::new(refusal.clone()).into());
+        }
+        let go = self.interpreter(&["go"], "install Go and put it on PATH, or build the plugin beforehand")?;
+        let (program, built) = GoBuild { context: self, go, folder, program: &names.of_plugin }.program().await?;
+        Ok((program, Vec::new(), Some(built)))
     }
 }
 

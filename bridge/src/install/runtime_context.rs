@@ -1,13 +1,20 @@
 //! Environment in which plugins with a manifest are built and run.
 
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use super::package_cache::{PackageCache, Verification};
-use super::{FetchEvents, InstallError};
-use crate::process::{HostEnvironment, OutputStream, Process, ProcessSpec, Spawner, describe_exit};
+use super::{FetchEvent, FetchEvents, InstallError};
+use crate::error::chain;
+use crate::plugin::PolicyRefusal;
+use crate::process::{
+    FirstLine, HostEnvironment, OutputSink, OutputStream, Process, ProcessSpec, Spawner, describe_exit,
+};
+use crate::shell::quoted;
 
 /// Time limit of a build. The first build of a plugin downloads its dependencies.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -21,27 +28,71 @@ pub(super) struct RuntimeContext<'a> {
     pub(super) cache: &'a PackageCache,
     /// Rule for which files of kept programs are read.
     pub(super) verification: Verification,
-    /// Receiver of the event that a program is built.
+    /// Refusal of a build, if the policy allows none.
+    pub(super) build_refusal: Option<&'a PolicyRefusal>,
+    /// True if a build must not open a connection.
+    pub(super) is_offline: bool,
+    /// Receiver of what happens during a build.
     pub(super) events: &'a dyn FetchEvents,
 }
 
+/// Lines of the output of a build, on their way to the receiver of events.
+struct BuildLines(mpsc::UnboundedSender<String>);
+
+impl OutputSink for BuildLines {
+    fn line(&self, _: OutputStream, line: &str) {
+        // The build was given up otherwise.
+        self.0.send(line.to_owned()).ok();
+    }
+}
+
 impl RuntimeContext<'_> {
-    /// Runs a command of a build, and waits for its end and that of its output.
-    pub(super) async fn run(&self, spec: ProcessSpec) -> Result<Process, InstallError> {
-        let process = self.spawner.spawn(&spec, Arc::new(()))?;
-        let exited = tokio::time::timeout(BUILD_TIMEOUT, process.wait_for_exit()).await;
+    /// Runs a command, and waits for its end and that of its output. Emits its output if it is shown.
+    pub(super) async fn run(&self, spec: ProcessSpec, is_shown: bool) -> Result<Process, InstallError> {
+        let (sender, mut lines) = mpsc::unbounded_channel();
+        let sink: Arc<dyn OutputSink> = if is_shown { Arc::new(BuildLines(sender)) } else { Arc::new(()) };
+        let words = spec.arguments.iter().map(|argument| quoted(&argument.to_string_lossy()).to_string());
+        let command = [spec.program.display().to_string()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
+        let failed = |status: String, output: String| InstallError::Build { command: command.clone(), status, output };
+        let process = self.spawner.spawn(&spec, sink)?;
+        let (mut first_line, mut exited) = (pin!(process.first_line()), None);
+        {
+            let mut exit = pin!(tokio::time::timeout(BUILD_TIMEOUT, process.wait_for_exit()));
+            let mut is_begun = false;
+            while !matches!(exited, Some(Err(_))) && (exited.is_none() || !is_begun) {
+                tokio::select! {
+                    line = &mut first_line, if !is_begun => {
+                        is_begun = true;
+                        match line {
+                            FirstLine::ExecFailed(error) => {
+                                return Err(failed("it cannot be executed".to_owned(), chain(&error)));
+                            }
+                            FirstLine::Line(text) | FirstLine::Incomplete(text) => {
+                                self.emit_output(Some(text).filter(|text| is_shown && !text.is_empty()));
+                            }
+                        }
+                    }
+                    Some(line) = lines.recv() => self.emit_output(Some(line)),
+                    ended = &mut exit, if exited.is_none() => exited = Some(ended),
+                }
+            }
+        }
         process.wait_for_output_end().await;
-        if exited.as_ref().is_ok_and(ExitStatus::success) {
-            return Ok(process);
+        while let Ok(line) = lines.try_recv() {
+            self.emit_output(Some(line));
         }
         let status = match exited {
-            Ok(status) => describe_exit(status),
-            Err(_) => format!("not done within {} minutes", BUILD_TIMEOUT.as_secs() / 60),
+            Some(Ok(status)) if status.success() => return Ok(process),
+            Some(Ok(status)) => describe_exit(status),
+            Some(Err(_)) | None => format!("not done within {} minutes", BUILD_TIMEOUT.as_secs() / 60),
         };
-        let words = spec.arguments.iter().map(|argument| argument.to_string_lossy());
-        let command = [spec.program.to_string_lossy()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
-        let output = process.last_lines(OutputStream::Stderr).join("\n");
-        Err(InstallError::Build { command, status, output })
+        Err(failed(status, process.last_lines(OutputStream::Stderr).join("\n")))
+    }
+
+    fn emit_output(&self, line: Option<String>) {
+        if let Some(line) = line {
+            self.events.emit(FetchEvent::BuildOutput(line));
+        }
     }
 
     /// Returns the first of several programs that is on PATH. `advice` is what to do if none is.
