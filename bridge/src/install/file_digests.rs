@@ -1,7 +1,7 @@
 //! Digests of the files of a folder, and the two digests of the whole folder that are derived from them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, FileType, Metadata};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,6 +17,20 @@ use crate::plugin::Sha256Digest;
 const DIGEST_LENGTH: usize = 64;
 /// Name of the folder that is neither hashed nor copied.
 pub(super) const GIT_FOLDER: &str = ".git";
+
+/// Name of the folders of compiled files of Python, which are neither hashed nor copied.
+const COMPILED_FOLDER: &str = "__pycache__";
+/// File that makes a folder a virtual environment of Python (PEP 405).
+const ENVIRONMENT_FILE: &str = "pyvenv.cfg";
+
+/// Returns whether the checksum of a local folder leaves out what is at a path below it.
+pub(super) fn is_left_out(root: &Path, path: &Path, kind: FileType) -> bool {
+    // Python writes its compiled files in a run without a checksum, and does not need them.
+    let is_compiled = kind.is_dir() && path.ends_with(COMPILED_FOLDER);
+    // It differs between machines, and is used where it was made.
+    let is_environment = path.parent() == Some(root) && kind.is_dir() && path.join(ENVIRONMENT_FILE).is_file();
+    is_compiled || is_environment || path.ends_with(GIT_FOLDER)
+}
 
 /// Digests of all files of a folder, by relative path.
 ///

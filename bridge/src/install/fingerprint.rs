@@ -1,5 +1,5 @@
-//! Fingerprints of packages in the cache: what the file system says about each file, so that a start finds a changed file without
-//! reading any.
+//! Fingerprints of packages in the cache, and of local files with a checksum: what the file system says about each file, so that a
+//! start finds a changed file without reading any.
 //!
 //! ```text
 //! fingerprint 1 <time at which it was begun>
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::InstallError;
-use super::file_digests::{FileDigests, FileEntry, FileKind};
+use super::file_digests::{FileDigests, FileEntry, FileKind, GIT_FOLDER, is_left_out};
 use crate::fs::{FileError, check_trusted};
 use crate::plugin::Sha256Digest;
 
@@ -44,7 +44,7 @@ impl FileTime {
         folder: &Path,
     ) -> Result<(Self, bool), InstallError> {
         let (mut newest, mut count, mut are_shown) = (None, 0, true);
-        visit(package, package, &mut |path, metadata| {
+        FingerprintScope::Package.visit(package, &mut |path, metadata| {
             newest = newest.max(Some(Self::of_change(metadata)));
             count += 1;
             let kind = if metadata.is_symlink() { FileKind::Link } else { FileKind::of_mode(metadata.mode()) };
@@ -87,9 +87,79 @@ impl std::fmt::Display for FileTime {
     }
 }
 
+/// Files that a fingerprint covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FingerprintScope<'a> {
+    /// All files of a package in the cache, which no other user can have changed.
+    Package,
+    /// Files of a local folder that a checksum covers.
+    LocalFolder,
+    /// One file of a folder, by its name.
+    File(&'a str),
+}
+
+impl FingerprintScope<'_> {
+    /// Returns what the file system says about each file.
+    pub(super) fn statuses(self, folder: &Path) -> Result<BTreeMap<String, FileStatus>, InstallError> {
+        let mut statuses = BTreeMap::new();
+        self.visit(folder, &mut |path, metadata| {
+            statuses.insert(path.to_owned(), FileStatus::of(metadata));
+            Ok(())
+        })?;
+        Ok(statuses)
+    }
+
+    /// Calls a function for each file and link, with its path below a folder.
+    fn visit(
+        self,
+        folder: &Path,
+        each: &mut impl FnMut(&str, &Metadata) -> Result<(), InstallError>,
+    ) -> Result<(), InstallError> {
+        let Self::File(name) = self else { return self.visit_below(folder, folder, each) };
+        let path = folder.join(name);
+        each(name, &path.metadata().map_err(FileError::of("read", &path))?)
+    }
+
+    fn visit_below(
+        self,
+        root: &Path,
+        folder: &Path,
+        each: &mut impl FnMut(&str, &Metadata) -> Result<(), InstallError>,
+    ) -> Result<(), InstallError> {
+        let check = |path: &Path, metadata: &Metadata| match self {
+            Self::Package => check_trusted(path, metadata).map_err(InstallError::from),
+            Self::LocalFolder | Self::File(_) => Ok(()),
+        };
+        check(folder, &folder.symlink_metadata().map_err(FileError::of("read", folder))?)?;
+        for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
+            let member = member.map_err(FileError::of("list", folder))?;
+            let path: PathBuf = member.path();
+            let kind = member.file_type().map_err(FileError::of("read", &path))?;
+            let is_left_out = match self {
+                Self::LocalFolder => is_left_out(root, &path, kind),
+                Self::Package | Self::File(_) => kind.is_dir() && member.file_name() == GIT_FOLDER,
+            };
+            if is_left_out {
+                continue;
+            }
+            if kind.is_dir() {
+                self.visit_below(root, &path, each)?;
+                continue;
+            }
+            let metadata = member.metadata().map_err(FileError::of("read", &path))?;
+            check(&path, &metadata)?;
+            let inside = path.strip_prefix(root).unwrap_or(&path);
+            let reason = "its name is not UTF-8";
+            let inside = inside.to_str().ok_or_else(|| InstallError::NotHashable { path: path.clone(), reason })?;
+            each(inside, &metadata)?;
+        }
+        Ok(())
+    }
+}
+
 /// Facts that the file system has about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStatus {
+pub(super) struct FileStatus {
     inode: u64,
     size: u64,
     mode: u32,
@@ -121,24 +191,21 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of a package whose files were read after the time `begun`, or hashed before it while they were written.
+    /// Takes the fingerprint of files that were read after the time `begun`, or hashed before it while they were written.
     ///
     /// # Errors
     /// [`InstallError`]; [`InstallError::NotHashable`] if the files are not those of `digests`.
     pub(super) fn take(
-        package: &Path,
+        scope: FingerprintScope<'_>,
+        folder: &Path,
         digests: FileDigests,
         begun: FileTime,
         downloads: Vec<Sha256Digest>,
     ) -> Result<Self, InstallError> {
-        let mut statuses = BTreeMap::new();
-        visit(package, package, &mut |path, metadata| {
-            statuses.insert(path.to_owned(), FileStatus::of(metadata));
-            Ok(())
-        })?;
+        let statuses = scope.statuses(folder)?;
         if !digests.paths().eq(statuses.keys().map(String::as_str)) {
             let reason = "files were added or removed while it was read";
-            return Err(InstallError::NotHashable { path: package.to_owned(), reason });
+            return Err(InstallError::NotHashable { path: folder.to_owned(), reason });
         }
         Ok(Self { begun, downloads, statuses, digests })
     }
@@ -148,19 +215,30 @@ impl Fingerprint {
         self.digests
     }
 
-    /// Compares the files of a package with the fingerprint, and reads none. Returns `true` if nothing has changed, and no file is
+    /// Compares files with the fingerprint, and reads none. Returns `true` if nothing has changed, and no file is
     /// unsettled.
     ///
     /// # Errors
     /// [`InstallError`]: [`InstallError::Trust`] if another user could have changed a file or folder of the package.
-    pub(super) fn is_current(&self, package: &Path) -> Result<bool, InstallError> {
+    pub(super) fn is_current(&self, scope: FingerprintScope<'_>, folder: &Path) -> Result<bool, InstallError> {
         let (mut count, mut is_current) = (0, true);
-        visit(package, package, &mut |path, metadata| {
+        scope.visit(folder, &mut |path, metadata| {
             count += 1;
             is_current &= self.settled(path, metadata);
             Ok(())
         })?;
         Ok(is_current && count == self.statuses.len())
+    }
+
+    /// Returns whether one of the files is a link.
+    pub(super) fn has_links(&self) -> bool {
+        let mut entries = self.digests.paths().filter_map(|path| self.digests.entry(path));
+        entries.any(|file| file.kind == FileKind::Link)
+    }
+
+    /// Returns whether the file system says the same about all files as before.
+    pub(super) fn has(&self, statuses: &BTreeMap<String, FileStatus>) -> bool {
+        self.statuses == *statuses
     }
 
     /// Returns the known digest of a file, unless it has changed or is unsettled.
@@ -212,31 +290,4 @@ impl Fingerprint {
         }
         Some(Self { begun, downloads, statuses, digests })
     }
-}
-
-/// Calls a function for each file and link of a package, with its path below it.
-fn visit(
-    root: &Path,
-    folder: &Path,
-    each: &mut impl FnMut(&str, &Metadata) -> Result<(), InstallError>,
-) -> Result<(), InstallError> {
-    check_trusted(folder, &folder.symlink_metadata().map_err(FileError::of("read", folder))?)?;
-    for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
-        let member = member.map_err(FileError::of("list", folder))?;
-        let path: PathBuf = member.path();
-        let kind = member.file_type().map_err(FileError::of("read", &path))?;
-        if kind.is_dir() {
-            if member.file_name() != super::file_digests::GIT_FOLDER {
-                visit(root, &path, each)?;
-            }
-            continue;
-        }
-        let metadata = member.metadata().map_err(FileError::of("read", &path))?;
-        check_trusted(&path, &metadata)?;
-        let inside = path.strip_prefix(root).unwrap_or(&path);
-        let reason = "its name is not UTF-8";
-        let inside = inside.to_str().ok_or_else(|| InstallError::NotHashable { path: path.clone(), reason })?;
-        each(inside, &metadata)?;
-    }
-    Ok(())
 }
