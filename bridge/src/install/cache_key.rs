@@ -29,8 +29,12 @@ impl CacheKey {
         let parts: Vec<&str> = self.0.split('\n').collect();
         match parts[..] {
             ["github-release", _, name, ..] => Some(format!("github-release {name}")),
+            ["terraform", provider, ..] => Some(format!("terraform {provider}")),
             ["git", url, ..] => Some(format!("git {url}")),
-            ["go build", _, _, program, ..] => Some(format!("go build {program}")),
+            ["go build", _, program, ..] => Some(format!("go build {program}")),
+            ["build", _, _, program, ..] => Some(format!("build {program}")),
+            ["local file" | "local folder", _, name, ..] => Some(format!("local {name}")),
+            ["installed", path, ..] => Some(format!("installed {path}")),
             _ => None,
         }
     }

@@ -5,18 +5,20 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::cache_key::{CacheEntry, CacheKey};
+use super::checked_files::CheckedFiles;
 use super::content::check_program;
 use super::file_digests::FileDigests;
 use super::fingerprint::FileTime;
 use super::layout::{ExecutableNames, Located, locate, read_manifest};
 use super::package_cache::{CachedPackage, Lookup, PackageCache, Verification};
+use super::package_use::BuiltProgram;
 use super::run_blocking;
 use super::runtime::PluginOrigin;
 use super::runtime_context::RuntimeContext;
-use super::verify::CheckedFiles;
-use super::{FetchEvent, FetchEvents, InstallError, LockMismatch, VerifiedPackage};
+use super::tree_build::TreeBuild;
+use super::{FetchEvent, FetchEvents, InstallError, LockMismatch, PackageCopies, VerifiedPackage};
 use crate::fs::{FileError, ScratchFolder};
-use crate::plugin::{DigestOrigin, Platform, PluginNames, PluginRuntime, PluginVersion, Sha256Digest};
+use crate::plugin::{Build, DigestOrigin, Platform, PluginNames, PluginRuntime, PluginVersion, Sha256Digest};
 use crate::process::{HostEnvironment, Spawner};
 use crate::source::Credentials;
 
@@ -37,6 +39,8 @@ pub struct CacheSettings {
     pub is_offline: bool,
     /// Credentials for sources without a declared token.
     pub credentials: Credentials,
+    /// Places that are asked before the place of a plugin itself.
+    pub copies: PackageCopies,
 }
 
 impl CacheSettings {
@@ -95,10 +99,13 @@ pub(super) struct PackageSpec<'a> {
     pub(super) expected_digest: Option<Sha256Digest>,
     /// Digest of the package that was resolved. `None` if none is known before the package is fetched.
     pub(super) recorded: Option<&'a RecordedDigest>,
+    /// Refusal of a build, if the policy allows none.
     /// Folder of the plugin, relative to the folder of the package.
     pub(super) subdir: &'a Path,
     /// Platform of its programs. `None` if plugins are not published for this machine.
     pub(super) platform: Option<Platform>,
+    /// Build of its files. `None` if they are ready to run.
+    pub(super) build: Option<&'a Build>,
 }
 
 /// Digest of a package that was resolved, and who has stated it.
@@ -137,10 +144,13 @@ impl RecordedDigest {
 }
 
 impl PackageSpec<'_> {
-    /// Returns the digest that pins a package without a download digest. For a plugin with a manifest, returns the
-    /// digest of all files of the package, because any of them may be executed. Otherwise returns the digest of the
+    /// Returns the digest that pins a package without a download digest. For a plugin with a manifest, or one that is built, returns
+    /// the digest of all files of the package, because any of them may be executed. Otherwise returns the digest of the
     /// plugin's executable.
     pub(super) fn pinning_digest(&self, folder: &Path, files: &FileDigests) -> Result<Sha256Digest, InstallError> {
+        if self.build.is_some() {
+            return Ok(files.checksum_digest());
+        }
         let program = match locate(self.executables, &self.plugin_folder(folder)?)? {
             Located::Manifest => return Ok(files.checksum_digest()),
             Located::Executable(program) => program,
@@ -155,6 +165,9 @@ impl PackageSpec<'_> {
     /// Returns an error if what a fetched package starts cannot be executed, or if its manifest cannot be used.
     fn check_program(&self, fetched: &Fetched) -> Result<(), InstallError> {
         let plugin_folder = self.plugin_folder(&fetched.folder)?;
+        if self.build.is_some() {
+            return Ok(());
+        }
         let program = match locate(self.executables, &plugin_folder)? {
             Located::Executable(program) => program,
             Located::Manifest => match read_manifest(&plugin_folder)?.runtime {
@@ -306,15 +319,27 @@ impl CachedFetcher {
             Some(digest) => digest,
             None => spec.pinning_digest(&cached.folder, &cached.files)?,
         };
-        let (program, arguments, built) = match locate(spec.executables, &plugin_folder)? {
+        let CacheSettings { environment, spawner, verification, is_offline, .. } = &self.settings;
+        let (cache, verification, is_offline) = (&self.cache, *verification, *is_offline);
+        // A declared build was allowed, and nothing else of a fetched package is built.
+        let build_refusal = None;
+        let context = RuntimeContext { environment, spawner, cache, verification, is_offline, build_refusal, events };
+        let (package, plugin_folder, built) = match spec.build {
+            None => (cached.folder.clone(), plugin_folder, None),
+            Some(build) => {
+                let inside = plugin_folder.strip_prefix(&cached.folder).unwrap_or(spec.subdir);
+                let (names, tree, digest) = (spec.executables, &cached.folder, cached.files.checksum_digest());
+                let built = TreeBuild { context: &context, build, names, tree, inside, digest }.kept().await?;
+                let plugin_folder = built.folder.join(inside);
+                (built.folder, plugin_folder, Some(BuiltProgram::Kept { _package_use: built.package_use }))
+            }
+        };
+        let (program, arguments, _) = match locate(spec.executables, &plugin_folder)? {
             Located::Executable(program) => (program, Vec::new(), None),
             Located::Manifest => {
                 let manifest = read_manifest(&plugin_folder)?;
-                let CacheSettings { environment, spawner, verification, .. } = &self.settings;
-                let (cache, verification) = (&self.cache, *verification);
-                let runtime = RuntimeContext { environment, spawner, cache, verification, events };
-                let origin = PluginOrigin::Fetched { package: &cached.folder, digest: entry.package_digest };
-                runtime.start_command(spec.executables, &manifest, &plugin_folder, origin).await?
+                let origin = PluginOrigin::Fetched { package: &package };
+                context.start_command(spec.executables, &manifest, &plugin_folder, origin).await?
             }
         };
         Ok(VerifiedPackage {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use tar::Header;
 
-use super::error::{InstallError, PartOfPackage};
+use super::archive_error::PartOfPackage;
+use super::error::InstallError;
 use crate::error::cut;
 use crate::fs::{FileError, open_regular};
 use crate::plugin::{Os, Platform};

@@ -16,7 +16,8 @@ pub(super) struct DownloadFile<'a> {
     path: &'a Path,
     events: &'a dyn FetchEvents,
     name: &'a str,
-    size: u64,
+    /// Length in bytes, if it is known.
+    size: Option<u64>,
     /// Progress, once the server has answered: an address without the asset is no download.
     progress: Option<Progress<'a>>,
     /// The file, and the hash of what is in it.
@@ -24,8 +25,8 @@ pub(super) struct DownloadFile<'a> {
 }
 
 impl<'a> DownloadFile<'a> {
-    /// Begins a download of a known length in bytes.
-    pub(super) fn new(events: &'a dyn FetchEvents, name: &'a str, size: u64, path: &'a Path) -> Self {
+    /// Begins a download.
+    pub(super) fn new(events: &'a dyn FetchEvents, name: &'a str, size: Option<u64>, path: &'a Path) -> Self {
         Self { path, events, name, size, progress: None, content: None }
     }
 
@@ -34,7 +35,7 @@ impl<'a> DownloadFile<'a> {
         if bytes.is_empty() {
             let file = File::create(self.path).map_err(FileError::of("create", self.path))?;
             self.content = Some((file, Sha256::new()));
-            let start = || Progress::start(self.events, self.name, Some(self.size));
+            let start = || Progress::start(self.events, self.name, self.size);
             self.progress.get_or_insert_with(start).restart();
             return Ok(());
         }

@@ -1,13 +1,15 @@
 //! Errors of the installation of packages, and hints for the user.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{LockFileError, LockMismatch};
+use super::{ArchiveError, LockFileError, LockMismatch, PartOfPackage, TerraformError};
 use crate::error::Hint;
 use crate::fs::{FileError, TrustError};
 use crate::message_text::MessageText;
-use crate::plugin::{DigestOrigin, ManifestError, Platform, PluginValueError, PluginVersion, Sha256Digest, SourceKind};
+use crate::plugin::{
+    AgeRule, DigestOrigin, ManifestError, Platform, PluginValueError, PluginVersion, PolicyRefusal, Sha256Digest,
+    SourceKind,
+};
 use crate::source::FetchError;
 
 /// Error of the installation of a package.
@@ -109,12 +111,49 @@ pub enum InstallError {
         /// Last lines of its standard error output.
         output: String,
     },
+    /// A fetched package is a program in Go that has to be built, and no build is declared.
+    #[error("the program {program} is not in the package, and has to be built from its Go sources")]
+    NotBuilt {
+        /// Name of the program.
+        program: String,
+    },
+    /// A build by runtime is declared for a folder that names no runtime.
+    #[error("source.build is true, but no PulumiPlugin.yaml in {} names a runtime", folder.display())]
+    NothingToBuild {
+        /// Folder of the plugin.
+        folder: PathBuf,
+    },
     /// The build command could not be started.
     #[error(transparent)]
     Spawn(#[from] crate::process::SpawnError),
     /// The source could not be fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// A folder of plugins or a mirror has something else than what is expected.
+    #[error("what {place} has cannot be used")]
+    OtherCopy {
+        /// The folder, or the host of the mirror.
+        place: String,
+        /// Reason.
+        #[source]
+        source: Box<InstallError>,
+    },
+    /// The index of a folder of plugins, or of a mirror, is none.
+    #[error("{place} is not an index of plugins")]
+    Index {
+        /// Path, or path and host.
+        place: String,
+    },
+    /// No folder of plugins has what is wanted.
+    #[error("{path} {wanted} is not installed: {reason}")]
+    NotInstalled {
+        /// Declared path.
+        path: String,
+        /// Wanted version.
+        wanted: String,
+        /// Places that were searched, in words.
+        reason: String,
+    },
     /// The release has no asset for this platform.
     #[error("release {release} has no asset {expected}{}", list_suffix("it has", "no assets", available))]
     NoAsset {
@@ -136,8 +175,8 @@ pub enum InstallError {
         wanted: String,
         /// Reason, in words.
         reason: String,
-        /// True if a younger release would be accepted.
-        is_too_young: bool,
+        /// Rule by whose age releases were passed over, if there is one.
+        passed_by: Option<AgeRule>,
     },
     /// No tag of the git repository is in the range.
     #[error("{repository} has no tag for version {wanted:?}: {reason}")]
@@ -170,9 +209,17 @@ pub enum InstallError {
         is_pipeline: bool,
     },
     /// The entry of the lock file has no asset for this platform, and must not be changed.
-    #[error("{name} has no digest for {} in the lock file", own_platform())]
+    #[error("{name} has no digest for {} in the lock file", platform_name(*platform))]
     PlatformNotLocked {
         /// Source and wanted version.
+        name: String,
+        /// The platform; `None` if plugins are not published for this machine.
+        platform: Option<Platform>,
+    },
+    /// The place of a plugin cannot be a path in a folder of plugins.
+    #[error("{name} cannot be a path in a folder of plugins")]
+    NoLayout {
+        /// Place and tag.
         name: String,
     },
     /// A package that is recorded with published digests would be recorded without.
@@ -208,6 +255,9 @@ pub enum InstallError {
     /// The resolved package is of another kind of source.
     #[error("the lock file records another kind of source for it")]
     OtherKind,
+    /// A Terraform provider cannot be used.
+    #[error(transparent)]
+    Terraform(Box<TerraformError>),
     /// Several assets of the release may be that for this platform.
     #[error("release {release} has several assets for {platform}{}", list_suffix("they are", "none", available))]
     SeveralAssets {
@@ -276,6 +326,9 @@ pub enum InstallError {
     /// Plugins are not published for the platform of this machine.
     #[error("no plugins are published for a machine of this kind; source.platform chooses one")]
     NoPlatform,
+    /// The policy refuses the plugin, or its build.
+    #[error(transparent)]
+    Policy(#[from] Box<PolicyRefusal>),
     /// The type of the source is not supported by this host.
     #[error("source type {:?} is not supported here", kind.as_str())]
     Unsupported {
@@ -284,9 +337,9 @@ pub enum InstallError {
     },
 }
 
-/// Returns the platform of this machine, for messages.
-fn own_platform() -> String {
-    Platform::current().map_or("this machine".to_owned(), |platform| platform.to_string())
+/// Returns a platform, for messages.
+fn platform_name(platform: Option<Platform>) -> String {
+    platform.map_or("this machine".to_owned(), |platform| platform.to_string())
 }
 
 /// Advice about a download that differs from what its server publishes.
@@ -310,11 +363,18 @@ fn differing_suffix(differing: &[String]) -> String {
     }
 }
 
+impl From<TerraformError> for InstallError {
+    fn from(error: TerraformError) -> Self {
+        Self::Terraform(Box::new(error))
+    }
+}
+
 impl InstallError {
     /// Returns true if the source cannot be reached now. A package from the cache may be used instead.
     pub(super) fn is_unreachable(&self) -> bool {
         match self {
             Self::Fetch(error) => error.is_unreachable(),
+            Self::Terraform(error) => error.is_unreachable(),
             other => matches!(other, Self::Offline),
         }
     }
@@ -325,6 +385,8 @@ impl Hint for InstallError {
         let hint = match self {
             Self::Fetch(error) => return error.hint(),
             Self::Trust(error) => return error.hint(),
+            Self::Policy(refusal) => return refusal.hint(),
+            Self::Terraform(error) => return error.hint(),
             // Who declares the digest of a download that its own server contradicts accepts a file that was replaced.
             Self::PublishedMismatch { .. } => NOT_AS_PUBLISHED,
             Self::LockMismatch(_) => {
@@ -334,10 +396,9 @@ impl Hint for InstallError {
             Self::LockFile { source: LockFileError::LaterVersion { .. }, .. } => "a later sc has written it: update sc",
             Self::LockFile { .. } => "`sc plugin lock` repairs it, or restore it from version control",
             Self::NotLocked { .. } => "run `sc plugin lock` on your machine, and commit the lock file",
-            Self::PlatformNotLocked { .. } => {
-                return Some(
-                    format!("run `sc plugin lock --platform {}`, and commit the lock file", own_platform()).into(),
-                );
+            Self::PlatformNotLocked { platform, .. } => {
+                let platform = platform_name(*platform);
+                return Some(format!("run `sc plugin lock --platform {platform}`, and commit the lock file").into());
             }
             Self::WeakerEvidence { .. } => {
                 "ask its author for the digests; to accept the release as it is, remove the entry from the lock file"
@@ -347,8 +408,11 @@ impl Hint for InstallError {
             }
             Self::DoesNotFit { .. } => "change source.version, so that it accepts this version",
             Self::Offline => "it is not in the cache of this machine: run `sc plugin install` with network first",
-            Self::NoRelease { is_too_young: true, .. } => {
+            Self::NoRelease { passed_by: Some(AgeRule::Declaration), .. } => {
                 "source.minimumAge sets the age from which on a release is accepted: `0s` accepts each one"
+            }
+            Self::NoRelease { passed_by: Some(AgeRule::Policy), .. } => {
+                "name a tag in source.version, to which minimumAge of the policy does not apply"
             }
             Self::NoRelease { .. } | Self::NoTag { .. } => {
                 "a range is written as in Cargo: `^1.2`, `~1.4`, `>=1, <2`; a pre-release fits only if the range names one"
@@ -384,6 +448,20 @@ impl Hint for InstallError {
                 "a plugin is an executable pulumi-resource-NAME, or a folder with PulumiPlugin.yaml; in a git repository \
                  source.subdir selects its folder"
             }
+            Self::Build { .. } => {
+                "a declared build changes the files of its own copy only, and connects by https only; a plugin that needs \
+                 more is built by hand and declared with a source of type local"
+            }
+            Self::OtherCopy { .. } => {
+                "it has other bytes than the place of the plugin had: make the copy again with `sc plugin mirror`, or remove it"
+            }
+            Self::NotInstalled { .. } => {
+                "SC_PLUGIN_PATH names the folders of plugins; a folder OWNER/NAME/VERSION in one of them has the plugin or its asset"
+            }
+            Self::NotBuilt { .. } => "set `build: true` below source, or publish the plugin with its program",
+            Self::NothingToBuild { .. } => {
+                "set source.build to the command that builds the plugin, or source.subdir to the folder with its PulumiPlugin.yaml"
+            }
             Self::OutsidePackage { .. } => {
                 "a fetched plugin runs only its own files; a plugin that runs others is declared with a source of type local"
             }
@@ -402,65 +480,4 @@ fn list_suffix(verb: &str, none: &str, names: &[String]) -> String {
     }
     let rest = if names.len() > MAX_LISTED { format!(" and {} more", names.len() - MAX_LISTED) } else { String::new() };
     format!("; {verb} {}{rest}", names[..names.len().min(MAX_LISTED)].join(", "))
-}
-
-/// Part of a package that is not what it has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartOfPackage {
-    /// Asset of a release.
-    Asset,
-    /// Asset of a release that is an executable, compressed without an archive.
-    CompressedProgram,
-    /// Executable in an archive or a repository.
-    Program,
-}
-
-impl PartOfPackage {
-    fn expected(self) -> &'static str {
-        match self {
-            Self::Asset | Self::CompressedProgram => "an archive (tar.gz, tar.zst, tar, zip) or an executable",
-            Self::Program => "an executable: a program, or a script that begins with #!",
-        }
-    }
-
-    fn hint(self) -> &'static str {
-        match self {
-            Self::Asset => {
-                "nothing of it was kept: run the command again once the author has uploaded the asset again, or set \
-                 source.version to another release or source.asset to another asset"
-            }
-            Self::CompressedProgram => {
-                "publish an archive (tar.gz, tar.zst, tar, zip) that holds the executable, or the executable itself; source.asset names another asset"
-            }
-            Self::Program => {
-                "nothing of it was kept: run the command again once the author has published the executable itself, or \
-                 declare another version"
-            }
-        }
-    }
-}
-
-/// Reason for the refusal of an archive.
-#[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
-    /// The archive is truncated or malformed.
-    #[error("it cannot be read")]
-    Unreadable(#[source] io::Error),
-    /// The archive has no entries.
-    #[error("it holds no files")]
-    NoFiles,
-    /// The archive format is not supported.
-    #[error("it is a {0} archive; tar.gz, tar.zst, tar, zip and plain executables are supported")]
-    UnsupportedFormat(&'static str),
-    /// An entry is unsafe: it may do more than add a file to the folder.
-    #[error("its entry {path:?} is refused: {reason}")]
-    Entry {
-        /// Path of the entry.
-        path: String,
-        /// Reason, in words.
-        reason: &'static str,
-    },
-    /// The content exceeds the size limits.
-    #[error("it is too large: {0}")]
-    TooLarge(&'static str),
 }

@@ -1,7 +1,5 @@
 //! Packages in git repositories.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +7,7 @@ use async_trait::async_trait;
 
 use super::cache_key::{CacheEntry, CacheKey};
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec, RecordedDigest};
+use super::file_modes::make_private_and_read_only;
 use super::layout::ExecutableNames;
 use super::members::MAX_MEMBERS;
 use super::package_cache::PackageCache;
@@ -17,7 +16,7 @@ use super::run_blocking;
 use super::unpack::{MAX_BYTES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};
 use super::{Decision, FetchEvents, InstallError, LastResolved, LockKey, PackageSource, VerifiedPackage};
-use crate::fs::{FileError, ScratchFolder, create_private_folders};
+use crate::fs::{ScratchFolder, create_private_folders};
 use crate::plugin::{
     DigestOrigin, GitSource, Platform, PluginNames, ResolvedCommit, ResolvedPackage, Sha256Digest, TagRange,
     WantedVersion,
@@ -64,6 +63,7 @@ impl GitRepositories {
 #[async_trait]
 impl PackageSource for GitRepositories {
     type Declared = GitSource;
+    type Package = VerifiedPackage;
 
     fn lock_key(&self, names: PluginNames<'_>, source: &GitSource) -> Result<Option<LockKey>, InstallError> {
         let source_text = format!("git {}", self.recorded_address(&source.url));
@@ -128,7 +128,7 @@ impl PackageSource for GitRepositories {
         events: &dyn FetchEvents,
     ) -> Result<(VerifiedPackage, ResolvedPackage), InstallError> {
         check_transport(source.unprotected_address())?;
-        let Decision { package: ResolvedPackage::Commit(resolved), is_locked } = decision else {
+        let Decision { package: ResolvedPackage::Commit(resolved), is_locked, .. } = decision else {
             return Err(InstallError::OtherKind);
         };
         let declaration = Declaration { source, remote: self.remote(source)?, events };
@@ -151,6 +151,7 @@ impl PackageSource for GitRepositories {
             recorded: recorded.as_ref(),
             subdir: &source.subdir,
             platform,
+            build: source.build.as_ref(),
         };
         let fetch = async |scratch: &Arc<ScratchFolder>| {
             let git = self.git(&declaration.remote)?;
@@ -186,8 +187,15 @@ impl PackageSource for GitRepositories {
     ) -> Result<Option<Sha256Digest>, InstallError> {
         let platform = source.platform.or(Platform::current());
         let (executables, subdir) = (ExecutableNames::new(names), source.subdir.as_path());
-        let spec =
-            PackageSpec { names, executables: &executables, expected_digest: None, recorded: None, subdir, platform };
+        let spec = PackageSpec {
+            names,
+            executables: &executables,
+            expected_digest: None,
+            recorded: None,
+            subdir,
+            platform,
+            build: source.build.as_ref(),
+        };
         let declaration = Declaration { source, remote: self.remote(source)?, events: &() };
         for key in [declaration.fixed_key(), declaration.moving_key()] {
             if let Some((_, cached)) = self.fetcher.find(&key, spec).await? {
@@ -280,25 +288,4 @@ impl Declaration<'_> {
         .await?;
         Ok(Fetched { revision, name: self.remote.display_url(), download: None, folder, files: None })
     }
-}
-
-/// Makes a folder accessible for the current user only, whatever the umask was at the checkout. Makes all files of the
-/// folder read-only, so that they stay as they were verified.
-fn make_private_and_read_only(folder: &Path) -> Result<(), InstallError> {
-    let set_mode = |path: &Path, mode| {
-        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(FileError::of("make private", path))
-    };
-    set_mode(folder, 0o700)?;
-    for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
-        let member = member.map_err(FileError::of("list", folder))?;
-        let path = member.path();
-        let metadata = path.symlink_metadata().map_err(FileError::of("read", &path))?;
-        if metadata.is_dir() {
-            make_private_and_read_only(&path)?;
-        } else if metadata.is_file() {
-            let executable = metadata.permissions().mode() & 0o111 != 0;
-            set_mode(&path, if executable { 0o500 } else { 0o400 })?;
-        }
-    }
-    Ok(())
 }

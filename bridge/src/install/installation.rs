@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! declaration ─► lock file ─► (a package that is locked) ─────────────┐
-//!                    │ missing                                        ├─► fetch ─► VerifiedPackage
+//!                    │ missing                                        ├─► fetch ─► verified package
 //!                    └─► resolve ─► (what its place names now) ───────┘      └─► lock file
 //! ```
 
@@ -14,11 +14,11 @@ use super::package_cache::{Lock, PackageCache};
 use super::package_lock::{Added, LockedPackage, merged};
 use super::{
     Decision, FetchEvent, FetchEvents, InstallError, LOCK_FILE, LastResolved, LockKey, LockRule, PackageLock,
-    PackageSource, VerifiedPackage,
+    PackageSource, TerraformError,
 };
 use crate::error::chain;
 use crate::fs::FileError;
-use crate::plugin::{DigestOrigin, PluginNames, ResolvedPackage};
+use crate::plugin::{DigestOrigin, Platform, PluginNames, PolicyRefusal, ResolvedPackage};
 
 /// Number of times that a package is decided on, if other runs decide on another one at the same time.
 const MAX_DECISIONS: usize = 4;
@@ -47,6 +47,8 @@ pub struct Installer<'i> {
     pub updates: bool,
     /// True if an update may record another content of the same tag.
     pub accepts_replaced: bool,
+    /// Refusal of a build, if the policy allows none.
+    pub build_refusal: Option<Box<PolicyRefusal>>,
     /// Receiver of events.
     pub events: &'i dyn FetchEvents,
 }
@@ -54,7 +56,14 @@ pub struct Installer<'i> {
 impl<'i> Installer<'i> {
     /// Returns an installer without a lock file.
     pub fn new(events: &'i dyn FetchEvents) -> Self {
-        Self { lock: PackageLock::default(), cache: PathBuf::new(), updates: false, accepts_replaced: false, events }
+        Self {
+            lock: PackageLock::default(),
+            cache: PathBuf::new(),
+            updates: false,
+            accepts_replaced: false,
+            build_refusal: None,
+            events,
+        }
     }
 
     /// Returns the verified package of a declared plugin: that of the lock file, else the one that its place names now, which is
@@ -71,11 +80,11 @@ impl<'i> Installer<'i> {
         source: &S,
         names: PluginNames<'_>,
         declared: &S::Declared,
-    ) -> Result<VerifiedPackage, InstallError> {
+    ) -> Result<S::Package, InstallError> {
         let key = source.lock_key(names, declared)?;
         let Some(key) = key.filter(|_| self.lock.rule() != LockRule::Off) else {
             let package = self.decide(source, names, declared, true).await?.package;
-            let decision = Decision { package, is_locked: false };
+            let decision = self.decision(package, false);
             return Ok(source.fetch(names, declared, decision, self.events).await?.0);
         };
         for _ in 0..MAX_DECISIONS {
@@ -93,7 +102,7 @@ impl<'i> Installer<'i> {
         names: PluginNames<'_>,
         declared: &S::Declared,
         key: &LockKey,
-    ) -> Result<Option<VerifiedPackage>, InstallError> {
+    ) -> Result<Option<S::Package>, InstallError> {
         let mut recorded = self.lock.find_entry(key)?;
         let (mut resolving, mut is_answered) = (None, true);
         if recorded.is_none() {
@@ -104,13 +113,13 @@ impl<'i> Installer<'i> {
         let decision = match &recorded {
             Some(LockedPackage { package, .. }) => {
                 let package = self.with_platform(source, names, declared, key, package.clone()).await?;
-                Decision { package, is_locked: true }
+                self.decision(package, true)
             }
             None => {
                 let is_known_enough = self.lock.rule() == LockRule::ReadOnly;
                 let decided = self.decide(source, names, declared, is_known_enough).await?;
                 is_answered = decided.is_answered;
-                Decision { package: decided.package, is_locked: false }
+                self.decision(decided.package, false)
             }
         };
         let (package, found) = source.fetch(names, declared, decision, self.events).await?;
@@ -124,6 +133,7 @@ impl<'i> Installer<'i> {
             self.events.emit(FetchEvent::Warning(text));
             return Ok(Some(package));
         }
+        self.check_signer(key, None, &found)?;
         self.check_evidence(key, &found)?;
         let added = match self.lock.add(key.clone(), found.clone(), false).await {
             Ok(added) => added,
@@ -178,10 +188,13 @@ impl<'i> Installer<'i> {
             None => source.resolve(names, resolved_as, self.events).await?,
         };
         if !source.is_complete(names, declared, &after) {
-            let decision = Decision { package: after, is_locked: before.is_some() && !self.updates };
+            let decision = self.decision(after, before.is_some() && !self.updates);
             after = source.fetch(names, declared, decision, self.events).await?.1;
         }
         let mut after = after.recorded();
+        if before.as_ref() != Some(&after) {
+            self.check_signer(&key, before.as_ref(), &after)?;
+        }
         if let Some(before) = &before
             && before.tag() == after.tag()
         {
@@ -224,6 +237,10 @@ impl<'i> Installer<'i> {
             self.check_may_resolve(&key)?;
         }
         Ok(found)
+    }
+
+    fn decision(&self, package: ResolvedPackage, is_locked: bool) -> Decision {
+        Decision { package, build_refusal: self.build_refusal.clone(), is_locked }
     }
 
     /// Takes the lock of a declaration: of several runs, one asks the place, and the others read what it has recorded. Without a cache that
@@ -303,10 +320,37 @@ impl<'i> Installer<'i> {
         match self.lock.rule() {
             LockRule::Locked | LockRule::LockedInPipeline => {
                 let LockKey { source, wanted, .. } = key;
-                Err(InstallError::PlatformNotLocked { name: format!("{source} {wanted}") })
+                Err(InstallError::PlatformNotLocked {
+                    name: format!("{source} {wanted}"),
+                    platform: Platform::current(),
+                })
             }
             _ => source.complete(names, declared, package, self.events).await,
         }
+    }
+
+    /// Returns an error if a package is signed by another key than the one that it replaces, or than an earlier version; a warning if the user has
+    /// named it.
+    fn check_signer(
+        &self,
+        key: &LockKey,
+        before: Option<&ResolvedPackage>,
+        found: &ResolvedPackage,
+    ) -> Result<(), InstallError> {
+        let ResolvedPackage::Release(release) = found else { return Ok(()) };
+        let replaced = match before {
+            Some(ResolvedPackage::Release(before)) => before.signer.clone(),
+            _ => None,
+        };
+        let known = replaced.map_or_else(|| self.lock.signer_for(key, &release.tag), |signer| Ok(Some(signer)))?;
+        let Some(recorded) = known.filter(|known| release.signer.as_ref() != Some(known)) else { return Ok(()) };
+        let name = format!("{} of {}", release.tag, key.source);
+        let error = TerraformError::OtherSigner { name, recorded, found: release.signer.clone() };
+        if !self.accepts_replaced {
+            return Err(error.into());
+        }
+        self.events.emit(FetchEvent::Warning(format!("{error}; it is accepted, since its plugin is named")));
+        Ok(())
     }
 
     /// Returns an error if a package that was only fetched takes the place of one that was verified, in another version.

@@ -8,7 +8,7 @@ use super::InstallError;
 use super::content::{is_program, read_head};
 use super::file_digests::FileKind;
 use crate::fs::{FileError, MAX_DOCUMENT_BYTES, open_regular, read_if_exists, utf8};
-use crate::plugin::{PluginManifest, PluginNames, PluginVersion, VersionRange};
+use crate::plugin::{PluginManifest, PluginNames, PluginVersion, TerraformProvider, VersionRange};
 
 /// Accepted names of a plugin's executable.
 #[derive(Clone, Debug)]
@@ -17,15 +17,24 @@ pub(super) struct ExecutableNames {
     pub(super) of_plugin: String,
     /// Name derived from the package of the plugin.
     pub(super) of_package: String,
-    /// True if the only program at the top of the package counts where none has a name: in an archive of a release.
+    /// True if the only program at the top of the package counts where none has a name: in an archive of a release, and in the
+    /// package of a plugin with parameters.
     accepts_only_program: bool,
+    /// True for a Terraform provider: its name may be followed by `_` or `.` and more.
+    is_provider: bool,
 }
 
 impl ExecutableNames {
     /// Returns the accepted names for a plugin.
     pub(super) fn new(names: PluginNames<'_>) -> Self {
         let (of_plugin, of_package) = (names.plugin.executable(), names.package.executable());
-        Self { of_plugin, of_package, accepts_only_program: false }
+        Self { of_plugin, of_package, accepts_only_program: names.accepts_only_program, is_provider: false }
+    }
+
+    /// Returns the name of the program of a Terraform provider, to which its author may add `_` or `.` and more.
+    pub(super) fn of_terraform_provider(provider: &TerraformProvider) -> Self {
+        let name = provider.executable();
+        Self { of_plugin: name.clone(), of_package: name, accepts_only_program: false, is_provider: true }
     }
 
     /// Returns the names, where the only program at the top of the package counts if none has a name.
@@ -55,6 +64,10 @@ pub(super) enum Located {
 
 /// Finds the manifest of a folder, or else its executable.
 pub(super) fn locate(names: &ExecutableNames, folder: &Path) -> Result<Located, InstallError> {
+    let none = || InstallError::NoPlugin { folder: folder.to_owned(), executable: names.of_plugin.clone() };
+    if names.is_provider {
+        return provider_program(&names.of_plugin, folder)?.map(Located::Executable).ok_or_else(none);
+    }
     if folder.join(PluginManifest::FILE_NAME).is_file() {
         return Ok(Located::Manifest);
     }
@@ -63,8 +76,21 @@ pub(super) fn locate(names: &ExecutableNames, folder: &Path) -> Result<Located, 
         None if names.accepts_only_program => only_program(folder)?,
         found => found,
     };
-    let none = || InstallError::NoPlugin { folder: folder.to_owned(), executable: names.of_plugin.clone() };
     found.map(Located::Executable).ok_or_else(none)
+}
+
+/// Returns the program of a Terraform provider in a folder: the first one in the order of names, as Pulumi's bridge finds it.
+fn provider_program(name: &str, folder: &Path) -> Result<Option<PathBuf>, InstallError> {
+    let mut found = None;
+    for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
+        let path = member.map_err(FileError::of("list", folder))?.path();
+        let rest = path.file_name().and_then(|file| file.to_str()?.strip_prefix(name));
+        let is_named = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '.']));
+        if is_named && path.is_file() && found.as_ref().is_none_or(|found| path < *found) {
+            found = Some(path);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the only program in a folder; `None` if there is none, or if there are several.
@@ -82,6 +108,21 @@ fn only_program(folder: &Path) -> Result<Option<PathBuf>, InstallError> {
         }
     }
     Ok(programs.pop().filter(|_| programs.is_empty()))
+}
+
+/// Returns the paths of the files below a folder, sorted, for a message. Leaves out what cannot be read.
+pub(super) fn files_in(root: &Path) -> Vec<String> {
+    let (mut folders, mut files) = (vec![root.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for member in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match member.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(member.path()),
+                _ => files.extend(member.path().strip_prefix(root).map(|path| path.display().to_string())),
+            }
+        }
+    }
+    files.sort();
+    files
 }
 
 /// Reads the manifest of a folder. Returns an error if it requires another version of Pulumi.

@@ -14,8 +14,8 @@ use tar::{Archive, EntryType};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use super::archive_error::ArchiveError;
 use super::content::{HEAD, Kind, is_program};
-use super::error::ArchiveError;
 use crate::fs::FileError;
 use crate::zstd::ZstdReader;
 

@@ -9,27 +9,38 @@
 //! local            the files as they are      find ─► verify (a private copy, if a checksum is declared) ┐
 //! github-release   release, asset, digests    source::Github ─► verify ─► unpack ─► cache                ├─► runtime ─► VerifiedPackage
 //! git              commit                     source::Git ─► verify ─► cache                             ┘
+//! terraform        version, signed digests    source::TerraformRegistry ─► verify ─► unpack ─► cache ─► TerraformProviderFolder
 //! ```
 
+mod archive_error;
 mod asset_names;
+mod asset_package;
+mod build_recipe;
+mod cache_check;
 mod cache_key;
 mod cache_removal;
 mod cached_fetcher;
 mod cached_packages;
+mod checked_files;
 mod checksum_file;
 mod content;
+mod copies;
 mod download_file;
 mod error;
 mod file_digests;
+mod file_modes;
 mod fingerprint;
 mod git;
 mod go_build;
 mod installation;
+mod installed;
 mod layout;
 mod local;
+mod local_files;
 mod lock_file;
 mod lock_mismatch;
 mod members;
+mod mirror;
 mod package;
 mod package_cache;
 mod package_lock;
@@ -40,23 +51,35 @@ mod pulumi_folder;
 mod release;
 mod release_assets;
 mod release_choice;
+mod release_copies;
 mod release_declaration;
 mod runtime;
 mod runtime_context;
+mod signature;
+mod terraform;
+mod terraform_error;
+mod terraform_folder;
+mod terraform_release;
+mod tree_build;
 mod unpack;
 mod verify;
 
 use std::fmt;
+use std::path::Path;
 
 use async_trait::async_trait;
 
-use crate::plugin::{PluginNames, ResolvedPackage, Sha256Digest};
+use crate::plugin::{Platform, PluginNames, PolicyRefusal, ResolvedPackage, Sha256Digest};
 
+pub use archive_error::{ArchiveError, PartOfPackage};
+pub use cache_check::check_cache;
 pub use cached_fetcher::CacheSettings;
 pub use cached_packages::{CachedDeclaration, CachedState, verify_cache};
-pub use error::{ArchiveError, InstallError, PartOfPackage};
+pub use copies::{MirroredAsset, PackageCopies};
+pub use error::InstallError;
 pub use git::GitRepositories;
 pub use installation::{Installer, LockChange};
+pub use installed::InstalledPackages;
 pub use local::{LocalPackages, local_digest};
 pub use lock_file::{LockFileError, LockKey};
 pub use lock_mismatch::LockMismatch;
@@ -67,12 +90,18 @@ pub use progress::{FetchEvent, FetchEvents};
 pub use prune::{PruneRules, PrunedPackage, prune_cache};
 pub use pulumi_folder::find_in_pulumi_folder;
 pub use release::GithubReleases;
+pub use signature::SignatureError;
+pub use terraform::TerraformProviders;
+pub use terraform_error::TerraformError;
+pub use terraform_folder::TerraformProviderFolder;
 
-/// Source of packages: this machine, releases, git repositories.
+/// Source of packages: this machine, releases, git repositories, registries of Terraform providers.
 #[async_trait]
 pub trait PackageSource: Send + Sync + fmt::Debug {
     /// Declared source that it resolves, of one kind.
     type Declared: Send + Sync;
+    /// Package that was verified: a plugin to start, or the folder of a Terraform provider.
+    type Package: Send;
 
     /// Returns the declared source as the lock file knows it; `None` for a source that is not locked.
     ///
@@ -130,7 +159,24 @@ pub trait PackageSource: Send + Sync + fmt::Debug {
         source: &Self::Declared,
         decision: Decision,
         events: &dyn FetchEvents,
-    ) -> Result<(VerifiedPackage, ResolvedPackage), InstallError>;
+    ) -> Result<(Self::Package, ResolvedPackage), InstallError>;
+
+    /// Copies what the lock file records into a folder of plugins, for some platforms, or for all that are recorded. Returns `None` if
+    /// packages of this kind cannot be copied.
+    ///
+    /// # Errors
+    /// [`InstallError`]. Files that are complete stay.
+    async fn mirror(
+        &self,
+        _names: PluginNames<'_>,
+        _source: &Self::Declared,
+        _package: ResolvedPackage,
+        _platforms: &[Platform],
+        _folder: &Path,
+        _events: &dyn FetchEvents,
+    ) -> Result<Option<Vec<MirroredAsset>>, InstallError> {
+        Ok(None)
+    }
 
     /// Returns the digest by which a `checksum` would pin the package of a declared plugin, as far as it is on this machine; `None` if it
     /// is not. Fetches, copies and executes nothing.
@@ -158,6 +204,8 @@ pub struct LastResolved {
 pub struct Decision {
     /// The package.
     pub package: ResolvedPackage,
+    /// Refusal of a build, if the policy allows none.
+    pub build_refusal: Option<Box<PolicyRefusal>>,
     /// True if the lock file records it: what is fetched and differs is refused then, and the error says so.
     pub is_locked: bool,
 }

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::checked_files::CheckedFiles;
 use super::package_use::{BuiltProgram, PackageUse};
-use super::verify::CheckedFiles;
 use crate::plugin::{PluginName, PluginVersion, Sha256Digest};
 
 /// Package whose files were verified, or a local package without a checksum, and the command that starts it.

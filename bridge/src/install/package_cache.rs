@@ -3,6 +3,7 @@
 //! ```text
 //! packages/<digest>/    files of a package, read-only; the digest covers the files and their executable bits
 //! fingerprints/<digest> what the file system says about them, see `fingerprint`
+//! locals/<key>          the same for a local folder or file with a checksum, see `local_files`
 //! names/<key>.json      entry of a declaration: revision, digest of the download, digest of the package
 //! downloads/<digest>    archive that was unpacked into a package; the digest is that of its bytes
 //! locks/<key>           lock file, held while a run fetches the package of the key
@@ -33,7 +34,7 @@ use rustix::fs::{Mode, OFlags};
 use super::InstallError;
 use super::cache_key::{CacheEntry, CacheKey};
 use super::file_digests::{FileDigests, hash_while_reading};
-use super::fingerprint::{FileTime, Fingerprint};
+use super::fingerprint::{FileTime, Fingerprint, FingerprintScope};
 use super::package_use::{PackageUse, USES};
 use super::unpack::DownloadedFile;
 use crate::fs::{
@@ -50,7 +51,7 @@ const FOLDERS: &str = "folders";
 /// Name of the folder for fingerprints.
 const FINGERPRINTS: &str = "fingerprints";
 /// Maximum size of a fingerprint, which has a line for each file.
-const MAX_FINGERPRINT_BYTES: u64 = 256 << 20;
+pub(super) const MAX_FINGERPRINT_BYTES: u64 = 256 << 20;
 /// Interval between two attempts to take a lock.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -196,7 +197,7 @@ impl PackageCache {
     ) -> Result<Option<(FileDigests, Vec<Sha256Digest>)>, InstallError> {
         let known = self.fingerprint(package_digest)?;
         let is_current = |known: &Fingerprint| match verification {
-            Verification::Changed => known.is_current(folder),
+            Verification::Changed => known.is_current(FingerprintScope::Package, folder),
             Verification::Always => Ok(false),
             Verification::Never => Ok(true),
         };
@@ -240,7 +241,7 @@ impl PackageCache {
         begun: FileTime,
         downloads: Vec<Sha256Digest>,
     ) -> Result<(), InstallError> {
-        let fingerprint = Fingerprint::take(folder, files.clone(), begun, downloads)?;
+        let fingerprint = Fingerprint::take(FingerprintScope::Package, folder, files.clone(), begun, downloads)?;
         // A loss of power must not leave the fingerprint of files that are not there.
         flush_files(folder)?;
         self.write_fingerprint(package_digest, &fingerprint)

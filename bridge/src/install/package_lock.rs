@@ -160,6 +160,11 @@ impl PackageLock {
         Ok(self.content()?.evidence_for(key, platform, tag))
     }
 
+    /// Returns the signer that is recorded for the place and the asset of a declaration, up to the version of a tag.
+    pub(super) fn signer_for(&self, key: &LockKey, tag: &str) -> Result<Option<String>, InstallError> {
+        Ok(self.content()?.signer_for(key, tag).map(str::to_owned))
+    }
+
     fn content(&self) -> Result<Arc<LockFile>, InstallError> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(content) = &*read {
@@ -312,7 +317,9 @@ fn add(
     let Some(declared) = declared else { return Added::Written };
     let waiting: Vec<&LockKey> =
         declared.keys.iter().filter(|key| !lock.entries().iter().any(|entry| entry.is_exactly(key))).collect();
-    lock.retain(|entry| declared.has(entry) || waiting.iter().any(|key| entry.may_serve(key)));
+    lock.retain(|entry| {
+        declared.has(entry) || entry.is_exactly(key) || waiting.iter().any(|waiting| entry.may_serve(waiting))
+    });
     Added::Written
 }
 
@@ -323,15 +330,24 @@ fn remove_undeclared(lock: &mut LockFile, declared: Option<&Declared>) -> Vec<St
     removed
 }
 
-/// Returns what is recorded, with what was found beside it; `None` if they are not the same release or commit with the same digests.
+/// Returns what is recorded, with what was found beside it; `None` if they are not the same release or commit with the same digests and the
+/// same signer. A digest that was signed since takes the place of one that was not.
 pub(super) fn merged(recorded: &ResolvedPackage, found: &ResolvedPackage) -> Option<ResolvedPackage> {
     match (recorded, found) {
         (ResolvedPackage::Release(recorded), ResolvedPackage::Release(found)) if recorded.tag == found.tag => {
             let mut both = recorded.clone();
+            match (&recorded.signer, &found.signer) {
+                (Some(recorded), Some(found)) if recorded != found => return None,
+                (recorded, found) => both.signer = recorded.clone().or_else(|| found.clone()),
+            }
             for (platform, asset) in &found.assets {
-                match recorded.assets.get(platform).map(|known| (known.digest.map(|(digest, _)| digest), known)) {
+                match recorded.assets.get(platform).map(|known| known.digest.map(|(digest, _)| digest)) {
                     None => drop(both.assets.insert(*platform, asset.clone())),
-                    Some((digest, _)) if digest == asset.digest.map(|(digest, _)| digest) => {}
+                    Some(digest) if digest == asset.digest.map(|(digest, _)| digest) => {
+                        if matches!(asset.digest, Some((_, DigestOrigin::Signed))) {
+                            both.assets.insert(*platform, asset.clone());
+                        }
+                    }
                     Some(_) => return None,
                 }
             }

@@ -28,8 +28,10 @@ pub enum FetchEvent {
         /// Number of bytes since the start.
         bytes: u64,
     },
-    /// The program of the package is built.
+    /// The package is built.
     Building,
+    /// Line that a build has printed.
+    BuildOutput(String),
     /// The download has ended.
     Ended {
         /// True if all bytes arrived.

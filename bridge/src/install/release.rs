@@ -1,5 +1,6 @@
 //! Packages that are assets of releases.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,7 +9,9 @@ use super::cached_fetcher::{CacheSettings, CachedFetcher};
 use super::layout::ExecutableNames;
 use super::release_declaration::{DescribedReleases, ReleaseDeclaration};
 use super::run_blocking;
-use super::{Decision, FetchEvents, InstallError, LastResolved, LockKey, PackageSource, VerifiedPackage};
+use super::{
+    Decision, FetchEvents, InstallError, LastResolved, LockKey, MirroredAsset, PackageSource, VerifiedPackage,
+};
 use crate::plugin::{
     GithubReleaseSource, Platform, PluginNames, ResolvedPackage, ResolvedRelease, Sha256Digest, WantedVersion,
 };
@@ -29,7 +32,8 @@ impl GithubReleases {
         Self { fetcher: CachedFetcher::new(settings), described: Arc::default() }
     }
 
-    /// Asks the server for the size of the asset that [`PackageSource::fetch`] downloads for the tag of a source, in bytes.
+    /// Asks the server for the size of the asset that [`PackageSource::fetch`] downloads for the tag of a source, in bytes. Zero if the server does
+    /// not tell it.
     ///
     /// # Errors
     /// [`InstallError`] if the server cannot be reached, or if the release has no asset for the platform.
@@ -41,7 +45,7 @@ impl GithubReleases {
         let executables = ExecutableNames::new(names).or_only_program();
         let declaration = self.declaration(names, &executables, source, &())?;
         let resolved = declaration.resolve().await?;
-        Ok(resolved.assets.get(&declaration.platform).map_or(0, |asset| asset.size))
+        Ok(resolved.assets.get(&declaration.platform).and_then(|asset| asset.size).unwrap_or_default())
     }
 
     fn declaration<'a>(
@@ -61,6 +65,7 @@ impl GithubReleases {
 #[async_trait]
 impl PackageSource for GithubReleases {
     type Declared = GithubReleaseSource;
+    type Package = VerifiedPackage;
 
     fn lock_key(&self, names: PluginNames<'_>, source: &GithubReleaseSource) -> Result<Option<LockKey>, InstallError> {
         let place = format!("github-release {}", Repository::of(source)?.place);
@@ -122,13 +127,28 @@ impl PackageSource for GithubReleases {
         decision: Decision,
         events: &dyn FetchEvents,
     ) -> Result<(VerifiedPackage, ResolvedPackage), InstallError> {
-        let Decision { package: ResolvedPackage::Release(release), is_locked } = decision else {
+        let Decision { package: ResolvedPackage::Release(release), is_locked, .. } = decision else {
             return Err(InstallError::OtherKind);
         };
         let executables = ExecutableNames::new(names).or_only_program();
         let declaration = self.declaration(names, &executables, source, events)?;
         let (package, release) = declaration.fetch(release, is_locked).await?;
         Ok((package, ResolvedPackage::Release(release)))
+    }
+
+    async fn mirror(
+        &self,
+        names: PluginNames<'_>,
+        source: &GithubReleaseSource,
+        package: ResolvedPackage,
+        platforms: &[Platform],
+        folder: &Path,
+        events: &dyn FetchEvents,
+    ) -> Result<Option<Vec<MirroredAsset>>, InstallError> {
+        let ResolvedPackage::Release(release) = package else { return Err(InstallError::OtherKind) };
+        let executables = ExecutableNames::new(names).or_only_program();
+        let declaration = self.declaration(names, &executables, source, events)?;
+        declaration.mirror(&release, platforms, folder).await.map(Some)
     }
 
     async fn known_digest(

@@ -43,7 +43,7 @@ impl AssetChoice<'_> {
     }
 
     fn fitting<'n>(&self, assets: impl Iterator<Item = &'n str>, platform: Platform) -> Vec<&'n str> {
-        let PluginNames { plugin, package } = self.names;
+        let PluginNames { plugin, package, .. } = self.names;
         asset_names::fitting(assets, platform, &[plugin.as_str(), package.as_str()])
     }
 
@@ -103,7 +103,7 @@ impl AssetChoice<'_> {
                 Some(digest) => Some((digest, DigestOrigin::Published)),
                 None => files.digest_of(&asset.name).await?.map(|digest| (digest, DigestOrigin::Sums)),
             };
-            assets.insert(platform, ResolvedAsset { name: asset.name.clone(), size: asset.size, digest });
+            assets.insert(platform, ResolvedAsset { name: asset.name.clone(), size: Some(asset.size), digest });
         }
         Ok(assets)
     }

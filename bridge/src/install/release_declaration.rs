@@ -1,23 +1,20 @@
 //! Declared release of a plugin: which one it is, and its package.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use super::asset_package::DownloadedAsset;
 use super::cache_key::CacheKey;
-use super::cached_fetcher::{CacheSettings, CachedFetcher, Download, Fetched, PackageSpec, RecordedDigest};
-use super::content::Kind;
+use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec, RecordedDigest};
 use super::download_file::DownloadFile;
-use super::layout::{ExecutableNames, locate};
+use super::layout::ExecutableNames;
 use super::release_assets::{AssetChoice, check_asset};
 use super::release_choice::ReleaseChoice;
-use super::run_blocking;
-use super::unpack::DownloadedFile;
 use super::verify::{check_transport, expected_digest};
 use super::{FetchEvent, FetchEvents, InstallError, VerifiedPackage};
-use crate::fs::{ScratchFolder, create_private_folders};
+use crate::fs::ScratchFolder;
 use crate::plugin::{
     DigestOrigin, GithubReleaseSource, Platform, PluginNames, PluginVersion, ResolvedAsset, ResolvedRelease,
     Sha256Digest, WantedVersion,
@@ -41,7 +38,7 @@ pub(super) struct ReleaseDeclaration<'a> {
 }
 
 impl ReleaseDeclaration<'_> {
-    fn assets(&self) -> AssetChoice<'_> {
+    pub(super) fn assets(&self) -> AssetChoice<'_> {
         let Self { source, names, executables, repository, .. } = self;
         AssetChoice { source, names: *names, executables, repository: &repository.name }
     }
@@ -50,6 +47,9 @@ impl ReleaseDeclaration<'_> {
         check_transport(self.source.unprotected_address())?;
         // A declaration that cannot be satisfied asks nobody.
         expected_digest(self.source.checksum.as_ref(), Some(self.platform))?;
+        if let Some(found) = self.resolve_copy().await? {
+            return Ok(found);
+        }
         loop {
             match self.resolve_with(&self.github().await?).await {
                 Err(error) if self.leaves_credential_out(&error) => {}
@@ -66,16 +66,17 @@ impl ReleaseDeclaration<'_> {
         };
         let assets = self.assets().resolve(github, &release, self.platform).await?;
         let package = self.assets().package();
-        let resolved =
-            ResolvedRelease { tag: release.tag.clone(), released: release.published_at.clone(), package, assets };
+        let (tag, released) = (release.tag.clone(), release.published_at.clone());
+        let resolved = ResolvedRelease { tag, released, package, signer: None, assets };
         self.lock_described().insert(self.described_key(&release.tag), release);
         Ok(resolved)
     }
 
-    fn choice(&self) -> ReleaseChoice<'_> {
+    pub(super) fn choice(&self) -> ReleaseChoice<'_> {
         ReleaseChoice {
             assets: self.assets(),
-            minimum_age: self.source.minimum_age,
+            minimum_age: self.source.age_rule(),
+            needs_time: self.source.policy_age.is_some_and(|age| !age.allows_undated),
             platform: self.platform,
             now: SystemTime::now(),
             events: self.events,
@@ -182,7 +183,7 @@ impl ReleaseDeclaration<'_> {
         Ok(complete)
     }
 
-    fn recorded_digest(
+    pub(super) fn recorded_digest(
         &self,
         asset: &ResolvedAsset,
         release: &ResolvedRelease,
@@ -217,16 +218,24 @@ impl ReleaseDeclaration<'_> {
             recorded: recorded.as_ref(),
             subdir: Path::new(""),
             platform: Some(self.platform),
+            build: self.source.build.as_ref(),
         };
         let mut asset = known.cloned();
-        let fetch = async |scratch: &Arc<ScratchFolder>| loop {
-            let github = self.github().await?;
-            match self.fetch_asset(&github, &release.tag, asset.as_ref(), spec, scratch).await {
-                Err(error) if self.leaves_credential_out(&error) => {}
-                Err(error) => return Err(error),
-                Ok((fetched, found)) => {
-                    asset.get_or_insert(found);
-                    return Ok(fetched);
+        let fetch = async |scratch: &Arc<ScratchFolder>| {
+            if let Some(known) = &asset
+                && let Some(fetched) = self.fetch_copy(&release.tag, known, spec, scratch).await?
+            {
+                return Ok(fetched);
+            }
+            loop {
+                let github = self.github().await?;
+                match self.fetch_asset(&github, &release.tag, asset.as_ref(), spec, scratch).await {
+                    Err(error) if self.leaves_credential_out(&error) => {}
+                    Err(error) => return Err(error),
+                    Ok((fetched, found)) => {
+                        asset.get_or_insert(found);
+                        return Ok(fetched);
+                    }
                 }
             }
         };
@@ -283,7 +292,7 @@ impl ReleaseDeclaration<'_> {
         let found = self.described_asset(github, tag, asset).await?;
         let fetched = self.fetch_described(github, tag, &found, spec, scratch).await?;
         let digest = found.digest().map(|digest| (digest, DigestOrigin::Published));
-        Ok((fetched, ResolvedAsset { name: found.name, size: found.size, digest }))
+        Ok((fetched, ResolvedAsset { name: found.name, size: Some(found.size), digest }))
     }
 
     /// Fetches a resolved asset from its public address, without a request to the API; `None` if it has none.
@@ -307,8 +316,38 @@ impl ReleaseDeclaration<'_> {
             // A page to log in, a firewall, or a server without public addresses: the API decides.
             Err(_) => return Ok(None),
         }
-        let downloaded = Downloaded { name: name.clone(), digest: download.finish(), published: None, path };
-        self.unpack(github, tag, downloaded, spec, scratch).await.map(Some)
+        let (tag, name, host, digest) = (tag.to_owned(), name.clone(), github.host(), download.finish());
+        let downloaded = DownloadedAsset { tag, name, digest, published: None, host, path };
+        downloaded.unpack(spec, scratch).await.map(Some)
+    }
+
+    /// Downloads a resolved asset of a tag to a file, from its public address, else from the API. Returns the digest of its bytes.
+    pub(super) async fn download_asset(
+        &self,
+        tag: &str,
+        asset: &ResolvedAsset,
+        path: &Path,
+    ) -> Result<Sha256Digest, InstallError> {
+        loop {
+            let github = self.github().await?;
+            let mut download = DownloadFile::new(self.events, &asset.name, asset.size, path);
+            let public = github.download_public(tag, (&asset.name, asset.size), |bytes| download.write(bytes)).await;
+            match public {
+                Ok(()) => return Ok(download.finish()),
+                Err(FetchError::Path(error)) => return Err(error.into()),
+                Err(_) => {}
+            }
+            let described = match self.described_asset(&github, tag, Some(asset)).await {
+                Err(error) if self.leaves_credential_out(&error) => continue,
+                described => described?,
+            };
+            let mut download = DownloadFile::new(self.events, &asset.name, Some(described.size), path);
+            match github.download(&described, |bytes| download.write(bytes)).await.map_err(InstallError::from) {
+                Ok(()) => return Ok(download.finish()),
+                Err(error) if self.leaves_credential_out(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Fetches an asset from the API, which has described it.
@@ -331,85 +370,9 @@ impl ReleaseDeclaration<'_> {
             return Err(InstallError::NoDigest { asset: asset.name.clone() });
         }
         let path = scratch.path().join("download");
-        let mut download = DownloadFile::new(self.events, &asset.name, asset.size, &path);
+        let mut download = DownloadFile::new(self.events, &asset.name, Some(asset.size), &path);
         github.download(asset, |bytes| download.write(bytes)).await?;
-        let downloaded = Downloaded { name: asset.name.clone(), digest: download.finish(), published, path };
-        self.unpack(github, tag, downloaded, spec, scratch).await
+        let (tag, name, host, digest) = (tag.to_owned(), asset.name.clone(), github.host(), download.finish());
+        DownloadedAsset { tag, name, digest, published, host, path }.unpack(spec, scratch).await
     }
-
-    /// Verifies a downloaded asset and unpacks it.
-    async fn unpack(
-        &self,
-        github: &Github,
-        tag: &str,
-        downloaded: Downloaded,
-        spec: PackageSpec<'_>,
-        scratch: &Arc<ScratchFolder>,
-    ) -> Result<Fetched, InstallError> {
-        let Downloaded { name, digest: download_digest, published, path } = downloaded;
-        let (revision, fetched_name, recorded) = (tag.to_owned(), name.clone(), spec.recorded.cloned());
-        let known = recorded.as_ref().map(|recorded| recorded.digest).or(published);
-        let folder = scratch.path().join("package");
-        let (names, platform, declared) = (self.executables.clone(), Some(self.platform), spec.expected_digest);
-        let (made, scratch) = (folder.clone(), Arc::clone(scratch));
-        let host = github.host();
-        let (archive, files) = run_blocking(move || {
-            // The caller may be cancelled: the folder must exist until the blocking work ends.
-            let _scratch = scratch;
-            let package = DownloadedFile { name: &name, path: &path };
-            // First: the digest of a page of a proxy is nothing that an author has changed.
-            package.check_content(platform)?;
-            // The declared digest may be that of the executable, which is computed without unpacking.
-            if let Some(expected) = declared
-                && expected != download_digest
-                && package.program_digest(&names)? != Some(expected)
-            {
-                let (found, differing) = (download_digest, Box::default());
-                return Err(InstallError::ChecksumMismatch { expected, found, published: known, differing });
-            }
-            if let Some(recorded) = &recorded {
-                recorded.check(download_digest)?;
-            }
-            if let Some(published) = published.filter(|published| *published != download_digest) {
-                let found = download_digest;
-                return Err(InstallError::PublishedMismatch { asset: name, host, published, found });
-            }
-            create_private_folders(&folder)?;
-            let (kind, files) = package.unpack(&folder, &names.of_package)?;
-            locate(&names, &folder).map_err(|error| match error {
-                InstallError::NoPlugin { executable, .. } => {
-                    InstallError::NotInArchive { archive: name, executable, files: files_in(&folder) }
-                }
-                other => other,
-            })?;
-            Ok(((kind != Kind::Plain).then_some(path), files))
-        })
-        .await?;
-        let download = Some(Download { digest: download_digest, published, archive });
-        Ok(Fetched { revision, name: fetched_name, download, folder: made, files: Some(files) })
-    }
-}
-
-/// Asset that was downloaded to a file.
-struct Downloaded {
-    name: String,
-    digest: Sha256Digest,
-    /// Digest that the server publishes.
-    published: Option<Sha256Digest>,
-    path: PathBuf,
-}
-
-/// Returns the paths of the files below a folder, sorted, for a message. Leaves out what cannot be read.
-fn files_in(root: &Path) -> Vec<String> {
-    let (mut folders, mut files) = (vec![root.to_owned()], Vec::new());
-    while let Some(folder) = folders.pop() {
-        for member in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match member.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(member.path()),
-                _ => files.extend(member.path().strip_prefix(root).map(|path| path.display().to_string())),
-            }
-        }
-    }
-    files.sort();
-    files
 }

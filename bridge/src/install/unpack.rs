@@ -14,8 +14,9 @@ use std::path::{Component, Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest as _, Sha256};
 
+use super::archive_error::{ArchiveError, PartOfPackage};
 use super::content::{HEAD, Kind, describe, is_program, is_tar, read_head};
-use super::error::{ArchiveError, InstallError, PartOfPackage};
+use super::error::InstallError;
 use super::file_digests::{FileDigests, FileEntry, FileKind, GIT_FOLDER, may_lead_out};
 use super::layout::ExecutableNames;
 use super::members::{MAX_MEMBERS, Member, MemberKind, OnMember, TOO_MANY, UnpackError, read_members};

@@ -1,66 +1,22 @@
-//! Verification of packages. Of a local one the digest is computed while the files are copied, and the copy is executed.
+//! Verification of packages: declared digests, and the digests of local files.
 //!
 //! ```text
 //! executable   sha256 of its bytes
 //! folder       digest of its files, see [`FileDigests`]
 //! ```
-//! Without a declared checksum no file is verified or copied: the original files are executed.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirEntry, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::InstallError;
-use super::file_digests::{FileDigests, FileKind, GIT_FOLDER, hash_while_reading, may_lead_out};
-use super::package_cache::PackageCache;
-use crate::fs::{FileError, ScratchFolder, check_trusted_target, create_private_folders, open_regular};
+use super::file_digests::{FileDigests, FileKind, hash_while_reading, is_left_out, may_lead_out};
+use super::fingerprint::Fingerprint;
+use crate::fs::{FileError, check_trusted_target, create_private_folders, open_regular};
 use crate::plugin::{Checksum, Platform, Sha256Digest};
 use crate::source::{FetchError, without_credentials};
-
-/// Name of the folders of compiled files of Python, which are neither hashed nor copied.
-const COMPILED_FOLDER: &str = "__pycache__";
-/// File that makes a folder a virtual environment of Python (PEP 405).
-const ENVIRONMENT_FILE: &str = "pyvenv.cfg";
-
-/// Files that were verified, or that have no declared checksum. Created in this module only.
-#[derive(Debug)]
-pub(super) struct CheckedFiles {
-    /// Executable or folder that may be run.
-    path: PathBuf,
-    folder: PathBuf,
-    digest: Option<Sha256Digest>,
-    _copy: Option<ScratchFolder>,
-}
-
-impl CheckedFiles {
-    /// Creates the value for a folder in the cache with verified digests.
-    pub(super) fn in_cache(folder: PathBuf) -> Self {
-        Self { path: folder.clone(), folder, digest: None, _copy: None }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    pub(super) fn digest(&self) -> Option<Sha256Digest> {
-        self.digest
-    }
-}
-
-/// Parameters of a verification.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChecksumCheck<'a> {
-    pub(super) checksum: Option<&'a Checksum>,
-    pub(super) platform: Option<Platform>,
-    /// Cache that contains the private copies.
-    pub(super) cache: &'a PackageCache,
-}
 
 /// Returns the digest that is declared for a platform. Returns `None` without a checksum. Returns an error if the
 /// checksum has no digest for this platform.
@@ -79,68 +35,14 @@ pub(super) fn check_transport(unprotected_address: Option<&str>) -> Result<(), I
     unprotected_address.map_or(Ok(()), |address| Err(refused(address).into()))
 }
 
-impl ChecksumCheck<'_> {
-    fn expected_digest(&self) -> Result<Option<Sha256Digest>, InstallError> {
-        expected_digest(self.checksum, self.platform)
-    }
-
-    /// Verifies an executable. `plugin_folder` is the folder of a plugin that is declared by its folder. The private
-    /// copy of such an executable is placed beside links to the other files of `plugin_folder`, which the checksum does
-    /// not cover.
-    pub(super) fn executable(&self, path: &Path, plugin_folder: Option<&Path>) -> Result<CheckedFiles, InstallError> {
-        let Some(expected) = self.expected_digest()? else {
-            let folder = path.parent().unwrap_or(path).to_owned();
-            return Ok(CheckedFiles { path: path.to_owned(), folder, digest: None, _copy: None });
-        };
-        let copy = self.cache.scratch()?;
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        let folder = copy.path().join("plugin");
-        create_private_folders(&folder)?;
-        let target = folder.join(name);
-        let found = copy_file(path, &target)?;
-        if found != expected {
-            return Err(InstallError::ChecksumMismatch { expected, found, published: None, differing: Box::default() });
-        }
-        if let Some(plugin_folder) = plugin_folder {
-            for member in fs::read_dir(plugin_folder).map_err(FileError::of("list", plugin_folder))? {
-                let member = member.map_err(FileError::of("list", plugin_folder))?;
-                if member.file_name() != name {
-                    let link = folder.join(member.file_name());
-                    std::os::unix::fs::symlink(member.path(), &link).map_err(FileError::of("create link", &link))?;
-                }
-            }
-        }
-        Ok(CheckedFiles { path: target, folder, digest: Some(found), _copy: Some(copy) })
-    }
-
-    /// Verifies a whole folder, given by its canonical path.
-    pub(super) fn folder(&self, folder: &Path) -> Result<CheckedFiles, InstallError> {
-        let Some(expected) = self.expected_digest()? else {
-            return Ok(CheckedFiles { path: folder.to_owned(), folder: folder.to_owned(), digest: None, _copy: None });
-        };
-        let copy = self.cache.scratch()?;
-        if fs::canonicalize(copy.path()).is_ok_and(|copy| copy.starts_with(folder)) {
-            let reason = "the folder for private copies is inside it";
-            return Err(InstallError::NotHashable { path: folder.to_owned(), reason });
-        }
-        // The copy has the same folder name, for programs that show it.
-        let target = copy.path().join(folder.file_name().unwrap_or("plugin".as_ref()));
-        let files = read_folder(folder, Some(&target))?;
-        let found = files.checksum_digest();
-        if found != expected {
-            let differing = self.cache.folder_files(expected).map(|known| files.differences(&known).into());
-            let differing = differing.unwrap_or_default();
-            return Err(InstallError::ChecksumMismatch { expected, found, published: None, differing });
-        }
-        // Without the list, a later mismatch names no files.
-        self.cache.keep_folder_files(&files).ok();
-        Ok(CheckedFiles { path: target.clone(), folder: target, digest: Some(found), _copy: Some(copy) })
-    }
-}
-
-/// Returns the digests of the files of a folder, given by its canonical path. Copies the folder to `copy`.
-pub(super) fn read_folder(folder: &Path, copy: Option<&Path>) -> Result<FileDigests, InstallError> {
-    let mut hash = FolderHash { root: folder, files: FileDigests::default() };
+/// Returns the digests of the files of a folder, given by its canonical path. Copies the folder to `copy`; without a copy, a file that
+/// has not changed since a known fingerprint is not read.
+pub(super) fn read_folder(
+    folder: &Path,
+    copy: Option<&Path>,
+    known: Option<&Fingerprint>,
+) -> Result<FileDigests, InstallError> {
+    let mut hash = FolderHash { root: folder, files: FileDigests::default(), known };
     hash.add_members(folder, copy)?;
     Ok(hash.files)
 }
@@ -155,6 +57,7 @@ pub(super) fn hash_file(path: &Path) -> Result<Sha256Digest, InstallError> {
 struct FolderHash<'a> {
     root: &'a Path,
     files: FileDigests,
+    known: Option<&'a Fingerprint>,
 }
 
 impl FolderHash<'_> {
@@ -168,11 +71,7 @@ impl FolderHash<'_> {
             let target = to.map(|to| to.join(member.file_name()));
             let target = target.as_deref();
             let kind = member.file_type().map_err(FileError::of("read", &source))?;
-            // Python writes its compiled files in a run without a checksum, and does not need them.
-            let is_compiled = kind.is_dir() && member.file_name() == COMPILED_FOLDER;
-            // It differs between machines, and is used where it was made.
-            let is_environment = from == self.root && kind.is_dir() && source.join(ENVIRONMENT_FILE).is_file();
-            if is_compiled || is_environment || member.file_name() == GIT_FOLDER {
+            if is_left_out(self.root, &source, kind) {
                 continue;
             }
             if kind.is_dir() {
@@ -183,7 +82,10 @@ impl FolderHash<'_> {
             } else if kind.is_file() {
                 let digest = match target {
                     Some(target) => copy_file(&source, target)?,
-                    None => hash_file(&source)?,
+                    None => match self.known_digest(&source, &member)? {
+                        Some(digest) => digest,
+                        None => hash_file(&source)?,
+                    },
                 };
                 self.files.add(self.root, &source, digest, FileKind::Plain)?;
             } else {
@@ -191,6 +93,14 @@ impl FolderHash<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the digest of a file that has not changed since the known fingerprint.
+    fn known_digest(&self, path: &Path, member: &DirEntry) -> Result<Option<Sha256Digest>, InstallError> {
+        let Some(known) = self.known else { return Ok(None) };
+        let metadata = member.metadata().map_err(FileError::of("read", path))?;
+        let inside = path.strip_prefix(self.root).ok().and_then(Path::to_str);
+        Ok(inside.and_then(|inside| known.known(inside, &metadata)).map(|file| file.digest))
     }
 
     /// Hashes a link, and copies it. A relative link that stays inside the folder is allowed, because its target is
@@ -220,7 +130,7 @@ impl FolderHash<'_> {
 }
 
 /// Copies a file and returns the digest of the written bytes. The copy is read-only, and executable if the file is.
-fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, FileError> {
+pub(super) fn copy_file(from: &Path, to: &Path) -> Result<Sha256Digest, FileError> {
     let mut source = open_regular(from).map_err(FileError::of("read", from))?;
     let metadata = source.metadata().map_err(FileError::of("read", from))?;
     let executable = metadata.permissions().mode() & 0o111 != 0;

@@ -144,6 +144,22 @@ impl LockFile {
         self.entries.iter().filter(|entry| entry.is_of(key)).filter_map(of_platform).min()
     }
 
+    /// Returns the signer that is recorded for the place and the asset of a declaration: that of the highest version up to that of a tag. Older
+    /// versions may have had another one.
+    pub(super) fn signer_for(&self, key: &LockKey, tag: &str) -> Option<&str> {
+        let signed = |entry: &LockEntry| match &entry.resolved {
+            ResolvedPackage::Release(release) => release.signer.is_some(),
+            ResolvedPackage::Local | ResolvedPackage::Commit(_) => false,
+        };
+        let version = |entry: &LockEntry| tag_version(entry.tag()?);
+        let entries = self.entries.iter().filter(|entry| entry.is_of(key) && signed(entry));
+        let found = entries.filter(|entry| version(entry) <= tag_version(tag));
+        match &found.max_by_key(|entry| version(entry))?.resolved {
+            ResolvedPackage::Release(release) => release.signer.as_deref(),
+            ResolvedPackage::Local | ResolvedPackage::Commit(_) => None,
+        }
+    }
+
     /// Adds the entry of a declaration, in place of the one that it has.
     pub(super) fn put(&mut self, key: &LockKey, resolved: ResolvedPackage) {
         self.entries.retain(|entry| !entry.is_exactly(key));
@@ -179,7 +195,7 @@ mod tests {
 
     pub(super) fn release(tag: &str) -> ResolvedPackage {
         let digest = Some((Sha256Digest::of(tag), DigestOrigin::Published));
-        let asset = ResolvedAsset { name: format!("reef-{tag}.tar.gz"), size: 7, digest };
+        let asset = ResolvedAsset { name: format!("reef-{tag}.tar.gz"), size: Some(7), digest };
         let assets = BTreeMap::from([("linux-amd64".parse().unwrap(), asset)]);
         ResolvedPackage::Release(ResolvedRelease { tag: tag.to_owned(), assets, ..ResolvedRelease::default() })
     }
@@ -232,6 +248,21 @@ mod tests {
         // Older releases often have no digests.
         assert_eq!((evidence("v1.0.0"), evidence("v2.0.0")), (None, None));
         assert_eq!(lock.evidence_for(&key("^1"), "linux-arm64".parse().unwrap(), "v2.1.0"), None);
+    }
+
+    #[test]
+    fn signer_is_that_of_the_highest_version_up_to_the_new_one() {
+        let mut lock = LockFile::default();
+        for (wanted, tag, signer) in [("^1", "1.0.0", Some("A")), ("^2", "2.0.0", Some("B")), ("^3", "3.0.0", None)] {
+            let ResolvedPackage::Release(release) = release(tag) else { unreachable!() };
+            let signer = signer.map(str::to_owned);
+            lock.put(&key(wanted), ResolvedPackage::Release(ResolvedRelease { signer, ..release }));
+        }
+        for (tag, expected) in [("0.9.0", None), ("1.1.0", Some("A")), ("2.0.0", Some("B")), ("4.0.0", Some("B"))] {
+            assert_eq!(lock.signer_for(&key("*"), tag), expected, "{tag}");
+        }
+        let other = LockKey { source: "github-release github.com/acme/lake".to_owned(), ..key("*") };
+        assert_eq!(lock.signer_for(&other, "4.0.0"), None);
     }
 
     #[test]
