@@ -8,6 +8,7 @@
 
 pub mod error;
 pub mod fs;
+pub mod health;
 pub mod host;
 pub mod install;
 pub mod json;

@@ -1,7 +1,7 @@
 //! Settings of the plugins of a run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -12,11 +12,13 @@ use super::load_error::{LoadError, failed_to_load};
 use super::plugin_pool::PluginPool;
 use super::{HostError, HostEvents};
 use crate::install::{
-    FetchEvents, InstallError, Installer, LockChange, LockKey, PackageLock, PackageSource, VerifiedPackage,
+    FetchEvent, FetchEvents, InstallError, Installer, LockChange, LockKey, MirroredAsset, PackageLock, PackageSource,
+    TerraformProviderFolder, VerifiedPackage,
 };
 use crate::plugin::{
-    GitSource, GithubReleaseSource, Keep, LocalSource, PluginConfig, PluginName, PluginSource, PluginVersion,
-    ResolvedPackage, Sha256Digest, WantedVersion,
+    GitSource, GithubReleaseSource, InstalledSource, Keep, LocalSource, Platform, PluginConfig, PluginName,
+    PluginPolicy, PluginSource, PluginUse, PluginVersion, ResolvedPackage, Sha256Digest, TerraformProviderSource,
+    WantedVersion,
 };
 use crate::process::{HostEnvironment, Spawner};
 use crate::provider::grpc::{Limits, PluginInit};
@@ -53,11 +55,20 @@ pub struct CheckedPlugin {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Source of the kind `local`.
-    pub local: Option<Arc<dyn PackageSource<Declared = LocalSource>>>,
+    pub local: Option<Arc<dyn PackageSource<Declared = LocalSource, Package = VerifiedPackage>>>,
     /// Source of the kind `github-release`.
-    pub github_release: Option<Arc<dyn PackageSource<Declared = GithubReleaseSource>>>,
+    pub github_release: Option<Arc<dyn PackageSource<Declared = GithubReleaseSource, Package = VerifiedPackage>>>,
     /// Source of the kind `git`.
-    pub git: Option<Arc<dyn PackageSource<Declared = GitSource>>>,
+    pub git: Option<Arc<dyn PackageSource<Declared = GitSource, Package = VerifiedPackage>>>,
+    /// Source of the kind `installed`.
+    pub installed: Option<Arc<dyn PackageSource<Declared = InstalledSource, Package = VerifiedPackage>>>,
+    /// Source of the Terraform providers that parameters name.
+    pub terraform:
+        Option<Arc<dyn PackageSource<Declared = TerraformProviderSource, Package = TerraformProviderFolder>>>,
+    /// Rules about the plugins that may be used.
+    pub policy: Arc<PluginPolicy>,
+    /// Local builds that take the place of declared plugins: absolute paths, by the name of the plugin.
+    pub overrides: BTreeMap<PluginName, PathBuf>,
     /// Lock file, which decides between a declaration and its package.
     pub lock: PackageLock,
     /// Folder of the cache.
@@ -65,7 +76,29 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Resolves a plugin to its package: finds or fetches the files, and verifies them. Emits [`HostEvent::Fetch`](super::HostEvent::Fetch)
+    /// Checks that the policy allows the use of a plugin.
+    ///
+    /// # Errors
+    /// [`HostError`] with a [`PolicyRefusal`](crate::plugin::PolicyRefusal) as its cause.
+    pub fn check_policy(&self, plugin: &PluginConfig) -> Result<(), HostError> {
+        let is_override = self.overrides.contains_key(&plugin.name);
+        self.check_use(plugin, if is_override { PluginUse::Override } else { self.package_use(plugin) })
+    }
+
+    fn package_use(&self, plugin: &PluginConfig) -> PluginUse {
+        match self.locked(plugin) {
+            Ok(Some(_)) => PluginUse::Locked,
+            // That the lock file cannot be read is said where it is needed.
+            Ok(None) | Err(_) => PluginUse::Package,
+        }
+    }
+
+    /// Checks that the policy allows a use of a plugin.
+    pub(super) fn check_use(&self, plugin: &PluginConfig, usage: PluginUse) -> Result<(), HostError> {
+        self.policy.check(plugin, usage).map_err(|refusal| failed_to_load(plugin, LoadError::Policy(refusal)))
+    }
+
+    /// Resolves a plugin to its package, if the policy allows its use: finds or fetches the files, and verifies them. Emits [`HostEvent::Fetch`](super::HostEvent::Fetch)
     /// meanwhile.
     ///
     /// # Errors
@@ -78,6 +111,7 @@ impl Sources {
         plugin: &PluginConfig,
         events: &Arc<dyn HostEvents>,
     ) -> Result<VerifiedPackage, HostError> {
+        self.check_policy(plugin)?;
         let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
         self.resolve_package(plugin, &events).await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
@@ -96,6 +130,9 @@ impl Sources {
                 self.github_release.as_ref().map(|releases| releases.known_digest(names, source))
             }
             PluginSource::Git(source) => self.git.as_ref().map(|git| git.known_digest(names, source)),
+            PluginSource::Installed(source) => {
+                self.installed.as_ref().map(|installed| installed.known_digest(names, source))
+            }
         };
         match known {
             Some(known) => known.await,
@@ -110,6 +147,7 @@ impl Sources {
             PluginSource::Local(source) => self.local.as_ref()?.lock_key(names, source),
             PluginSource::GithubRelease(source) => self.github_release.as_ref()?.lock_key(names, source),
             PluginSource::Git(source) => self.git.as_ref()?.lock_key(names, source),
+            PluginSource::Installed(_) => return None,
         };
         key.ok().flatten()
     }
@@ -124,12 +162,14 @@ impl Sources {
         update: &LockUpdate,
         events: &Arc<dyn HostEvents>,
     ) -> Result<Option<LockChange>, HostError> {
+        self.check_use(plugin, if update.updates { PluginUse::Package } else { self.package_use(plugin) })?;
         let LockUpdate { updates, accepts_replaced, to } = update;
         let (updates, accepts_replaced, to) = (*updates, *accepts_replaced, to.as_deref());
         let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
         let (lock, cache) = (self.lock.clone(), self.cache.clone());
-        let installer = Installer { lock, cache, updates, accepts_replaced, events: &events };
+        let build_refusal = self.policy.check_build(plugin).err().map(Box::new);
+        let installer = Installer { lock, cache, updates, accepts_replaced, build_refusal, events: &events };
         // What the latest release and a branch are, only their place knows: any version may be chosen.
         let is_open = |wanted: &WantedVersion| match (wanted, &plugin.source) {
             (WantedVersion::Latest, _) => true,
@@ -147,8 +187,9 @@ impl Sources {
         let changed = match (&plugin.source, &self.github_release, &self.git) {
             (PluginSource::GithubRelease(source), Some(releases), _) => {
                 let version = named.unwrap_or_else(|| source.version.clone());
+                let source = self.with_policy_age(source);
                 let resolved_as = GithubReleaseSource { version, ..source.clone() };
-                installer.lock(releases.as_ref(), names, source, &resolved_as).await
+                installer.lock(releases.as_ref(), names, &source, &resolved_as).await
             }
             (PluginSource::Git(source), _, Some(git)) => {
                 let version = named.unwrap_or_else(|| source.version.clone());
@@ -159,23 +200,58 @@ impl Sources {
         changed.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
     }
 
+    /// Copies what the lock file records for a plugin into a folder of plugins, for some platforms, or for all that are recorded. Returns
+    /// `None` if it records nothing, or if packages of the kind of its source cannot be copied.
+    ///
+    /// # Errors
+    /// [`HostError`]; files that are complete stay.
+    pub async fn mirror(
+        &self,
+        plugin: &PluginConfig,
+        platforms: &[Platform],
+        folder: &Path,
+        events: &Arc<dyn HostEvents>,
+    ) -> Result<Option<Vec<MirroredAsset>>, HostError> {
+        self.check_use(plugin, self.package_use(plugin))?;
+        let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
+        let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        let mirrored = async {
+            let Some(package) = self.locked(plugin)? else { return Ok(None) };
+            match (&plugin.source, &self.github_release) {
+                (PluginSource::GithubRelease(source), Some(releases)) => {
+                    releases.mirror(plugin.names(), source, package, platforms, folder, &events).await
+                }
+                _ => Ok(None),
+            }
+        };
+        mirrored.await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
+    }
+
     /// Returns what the lock file lacks for a plugin, in words; `None` if nothing. Asks nobody.
     ///
     /// # Errors
     /// [`InstallError::LockFile`].
     pub fn lock_problem(&self, plugin: &PluginConfig) -> Result<Option<String>, InstallError> {
         let Some(key) = self.lock_key(plugin) else { return Ok(None) };
-        let LockKey { source, wanted, .. } = &key;
-        let Some((package, is_exact)) = self.lock.find_exact(&key)? else {
+        let names = plugin.names();
+        self.problem_of(&key, |package| match (&plugin.source, &self.github_release, &self.git) {
+            (PluginSource::GithubRelease(source), Some(releases), _) => releases.is_complete(names, source, package),
+            (PluginSource::Git(source), _, Some(git)) => git.is_complete(names, source, package),
+            _ => true,
+        })
+    }
+
+    /// Returns what the lock file lacks for a declaration, in words. `is_complete` tells whether a recorded package has all that is needed.
+    pub(super) fn problem_of(
+        &self,
+        key: &LockKey,
+        is_complete: impl FnOnce(&ResolvedPackage) -> bool,
+    ) -> Result<Option<String>, InstallError> {
+        let LockKey { source, wanted, .. } = key;
+        let Some((package, is_exact)) = self.lock.find_exact(key)? else {
             return Ok(Some(format!("{source} {wanted} is missing")));
         };
-        let names = plugin.names();
-        let is_complete = match (&plugin.source, &self.github_release, &self.git) {
-            (PluginSource::GithubRelease(source), Some(releases), _) => releases.is_complete(names, source, &package),
-            (PluginSource::Git(source), _, Some(git)) => git.is_complete(names, source, &package),
-            _ => true,
-        };
-        Ok(match (is_exact, is_complete) {
+        Ok(match (is_exact, is_complete(&package)) {
             (true, true) => None,
             (_, false) => Some(format!("{source} {wanted} has no digest for this platform")),
             (false, true) => {
@@ -204,6 +280,11 @@ impl Sources {
         }
     }
 
+    /// Returns the source of a release with the age that the policy demands.
+    fn with_policy_age(&self, source: &GithubReleaseSource) -> GithubReleaseSource {
+        GithubReleaseSource { policy_age: self.policy.release_age(), ..source.clone() }
+    }
+
     async fn resolve_package(
         &self,
         plugin: &PluginConfig,
@@ -211,8 +292,16 @@ impl Sources {
     ) -> Result<VerifiedPackage, InstallError> {
         let names = plugin.names();
         let (lock, cache) = (self.lock.clone(), self.cache.clone());
-        let installer = Installer { lock, cache, ..Installer::new(events) };
+        let build_refusal = self.policy.check_build(plugin).err().map(Box::new);
+        let installer = Installer { lock, cache, build_refusal, ..Installer::new(events) };
         let unsupported = || InstallError::Unsupported { kind: plugin.source.kind() };
+        if let Some(path) = self.overrides.get(&plugin.name) {
+            let text = format!("the local build {} is used in place of the declared plugin", path.display());
+            events.emit(FetchEvent::Warning(text));
+            let packages = self.local.as_deref().ok_or_else(unsupported)?;
+            let local_build = LocalSource::new(path.clone());
+            return installer.install(packages, names, &local_build).await;
+        }
         match &plugin.source {
             PluginSource::Local(source) => {
                 let packages = self.local.as_deref().ok_or_else(unsupported)?;
@@ -220,10 +309,14 @@ impl Sources {
             }
             PluginSource::GithubRelease(source) => {
                 let packages = self.github_release.as_deref().ok_or_else(unsupported)?;
-                installer.install(packages, names, source).await
+                installer.install(packages, names, &self.with_policy_age(source)).await
             }
             PluginSource::Git(source) => {
                 let packages = self.git.as_deref().ok_or_else(unsupported)?;
+                installer.install(packages, names, source).await
+            }
+            PluginSource::Installed(source) => {
+                let packages = self.installed.as_deref().ok_or_else(unsupported)?;
                 installer.install(packages, names, source).await
             }
         }

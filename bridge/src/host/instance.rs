@@ -180,13 +180,15 @@ impl Instance {
         self.configuration.get().is_none() && self.checked.get().is_none()
     }
 
-    /// Returns the rank for calls that need no configuration and may reach a configured process: GetSchema of the plugin's own
-    /// package.
-    pub(super) fn rank_for_schema(&self) -> Option<u8> {
-        match (self.parameters.get(), self.configuration.get()) {
-            (None, Some(_)) => Some(0),
-            (None, None) => self.is_new().then_some(1),
+    /// Returns the rank for calls that need no configuration and may reach a configured process: GetSchema of the package that
+    /// the plugin serves with these parameters.
+    pub(super) fn rank_for_schema(&self, wanted: Option<&ParameterizeRequest>) -> Option<u8> {
+        match (self.parameters.get(), wanted) {
+            (Some((known, _)), Some(wanted)) if known == wanted => Some(if self.is_new() { 2 } else { 0 }),
             (Some(_), _) => None,
+            (None, Some(_)) => self.is_new().then_some(1),
+            (None, None) if self.configuration.get().is_some() => Some(0),
+            (None, None) => self.is_new().then_some(1),
         }
     }
 

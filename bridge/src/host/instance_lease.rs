@@ -64,10 +64,10 @@ impl InstanceLease {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the instance that serves the plugin's own package, if this lease has one.
-    pub(super) fn serving_instance(&self) -> Option<Arc<Instance>> {
+    /// Returns the instance that serves the package of these parameters, if this lease has one.
+    pub(super) fn serving_instance(&self, wanted: Option<&ParameterizeRequest>) -> Option<Arc<Instance>> {
         let state = self.lock();
-        let serving = state.serving.as_ref().filter(|_| state.parameters.is_none());
+        let serving = state.serving.as_ref().filter(|_| state.parameters.as_ref() == wanted);
         serving.and_then(|shared| shared.instance()).cloned()
     }
 
@@ -86,6 +86,11 @@ impl InstanceLease {
         }
         let message = format!("the plugin {} is closed", self.plugin.name());
         Err(ProviderError::Failed { method, message, indeterminate: false, source: None, details: None })
+    }
+
+    /// Sets the parameters that each instance gets before its first other call.
+    pub(super) fn set_parameters(&self, parameters: ParameterizeRequest) {
+        self.lock().parameters = Some(parameters);
     }
 
     fn parameters(&self) -> Option<ParameterizeRequest> {
@@ -266,7 +271,7 @@ impl Provider for InstanceLease {
     async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         const METHOD: Method = Method::Parameterize;
         self.check_open(METHOD)?;
-        self.lock().parameters = Some(request.clone());
+        self.set_parameters(request.clone());
         // Any instance of the package has the reply. The next call of this lease finds the instance again.
         let leased = self.run.lease(&self.plugin, |instance| instance.rank_to_parameterize(&request)).await;
         let instance = leased.map_err(|error| not_started(METHOD, error))?;

@@ -3,17 +3,21 @@
 use std::io;
 
 use super::HostError;
+use super::parameterization::ParametersError;
 use super::sandbox_hint::sandbox_hint;
 use crate::error::{Hint, chain};
 use crate::install::InstallError;
 use crate::launch::LaunchError;
 use crate::message_text::MessageText;
-use crate::plugin::PluginConfig;
+use crate::plugin::PluginValueError;
+use crate::plugin::{PluginConfig, PolicyRefusal};
 use crate::provider::ProviderError;
 
 /// Reason why a plugin is not loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
+    #[error(transparent)]
+    Policy(PolicyRefusal),
     #[error("failed to resolve plugin binary")]
     Resolve(#[source] InstallError),
     #[error("failed to connect to plugin: cannot start the engine service")]
@@ -34,13 +38,23 @@ pub(super) enum LoadError {
     WithoutAttach { setting: &'static str },
     #[error("{setting} names protocol version {version}, but goPlugin.versions declares {declared:?}")]
     AttachedVersion { setting: &'static str, version: u32, declared: Vec<u32> },
+    #[error(transparent)]
+    Parameters(ParametersError),
+    #[error("its parameters name no Terraform provider")]
+    TerraformParameters(#[source] PluginValueError),
 }
 
 impl Hint for LoadError {
     fn hint(&self) -> Option<MessageText> {
         match self {
+            Self::Policy(refusal) => refusal.hint(),
             Self::Resolve(error) => error.hint(),
             Self::Launch(error) => error.hint(),
+            Self::Parameters(error) => error.hint(),
+            Self::TerraformParameters(_) => Some(
+                "write `parameters: [NAMESPACE/NAME, VERSION]`; a provider on this machine begins with `./` or `/`"
+                    .into(),
+            ),
             Self::WithoutAttach { .. } => {
                 Some("name the process in SC_REATTACH_PLUGINS, which does not need Attach".into())
             }

@@ -8,6 +8,7 @@ use pulumi_proto::property::PropertyMap;
 use pulumi_proto::resource_id::{ReferenceId, ResourceId};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
 
+use super::subpackage::Subpackage;
 use crate::provider::{CallReply, InvokeReply, ResourceOptions, RunInfo};
 
 /// Resource monitor of a deployment, which component plugins call during Construct and Call. Every call returns once
@@ -51,6 +52,8 @@ pub struct ProviderSelection {
     pub version: Option<String>,
     /// URL to download the plugin of a default provider from; `None`: the default location.
     pub download_url: Option<String>,
+    /// Package that a default provider serves after Parameterize; `None`: that of the type.
+    pub subpackage: Option<Arc<Subpackage>>,
 }
 
 /// Registration of a resource (RegisterResource).

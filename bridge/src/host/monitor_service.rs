@@ -1,8 +1,8 @@
 //! The resource monitor service `pulumirpc.ResourceMonitor` for component plugins: converts its messages to calls of
 //! [`Monitor`] (docs/spec/provider-protocol.md#2.3; docs/spec/engine-semantics.md#2.1).
 //!
-//! Rejects features that need callbacks into a program (transforms, hooks, state migrations), and parameterized
-//! packages.
+//! Rejects features that need callbacks into a program (transforms, hooks, state migrations), and packages that extend another
+//! one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,11 +35,12 @@ use super::monitor_messages::{
     AcceptedValues, aborted, add_dependencies, failures, non_empty, parse_alias, parse_field, parse_optional,
     parse_timeout, parse_type_token, parse_urns, result_of, without_outputs,
 };
+use super::registered_packages::RegisteredPackages;
 use crate::launch::MAX_MESSAGE;
 use crate::provider::{Alias, ResourceOptions};
 
 /// Supported features, by the names that SDKs use in SupportsFeature. All other features are unsupported.
-const FEATURES: [(&str, ResourceMonitorFeature); 7] = [
+const FEATURES: [(&str, ResourceMonitorFeature); 8] = [
     ("secrets", ResourceMonitorFeature::Secrets),
     ("resourceReferences", ResourceMonitorFeature::ResourceReferences),
     ("outputValues", ResourceMonitorFeature::OutputValues),
@@ -47,6 +48,7 @@ const FEATURES: [(&str, ResourceMonitorFeature); 7] = [
     ("replacementTrigger", ResourceMonitorFeature::ReplacementTrigger),
     ("deletedWith", ResourceMonitorFeature::DeletedWith),
     ("replaceWith", ResourceMonitorFeature::ReplaceWith),
+    ("parameterization", ResourceMonitorFeature::Parameterization),
 ];
 
 /// Running server of a resource monitor. Dropping it stops the service.
@@ -60,7 +62,8 @@ impl MonitorEndpoint {
     /// # Errors
     /// I/O error if no port can be opened.
     pub async fn serve(monitor: Arc<dyn Monitor>, directory: PathBuf, guard: Arc<ConnectionGuard>) -> io::Result<Self> {
-        let service = ResourceMonitorServer::new(Service { monitor, directory });
+        let service =
+            ResourceMonitorServer::new(Service { monitor, directory, packages: RegisteredPackages::default() });
         let service = service.max_decoding_message_size(guard.limits().request).max_encoding_message_size(MAX_MESSAGE);
         Endpoint::serve(Routes::new(service), guard).await.map(Self)
     }
@@ -79,6 +82,7 @@ fn access_of<T>(request: &Request<T>) -> Option<Arc<AssetAccess>> {
 struct Service {
     monitor: Arc<dyn Monitor>,
     directory: PathBuf,
+    packages: RegisteredPackages,
 }
 
 #[async_trait]
@@ -290,9 +294,13 @@ impl ResourceMonitor for Service {
 
     async fn register_package(
         &self,
-        _: Request<RegisterPackageRequest>,
+        request: Request<RegisterPackageRequest>,
     ) -> Result<Response<RegisterPackageResponse>, Status> {
-        Err(self.unsupported("parameterized packages"))
+        let request = request.into_inner();
+        if request.extension.is_some() {
+            return Err(self.unsupported("extensions of packages"));
+        }
+        Ok(Response::new(RegisterPackageResponse { r#ref: self.packages.register(request)? }))
     }
 
     /// Returns at once: there are no callbacks to wait for.
@@ -395,11 +403,12 @@ impl Service {
         download_url: String,
         reference: &str,
     ) -> Result<ProviderSelection, Status> {
-        if !reference.is_empty() {
-            return Err(self.unsupported("parameterized packages"));
-        }
         let provider = parse_optional("provider", provider)?;
-        Ok(ProviderSelection { provider, version: non_empty(version), download_url: non_empty(download_url) })
+        if !reference.is_empty() {
+            return Ok(ProviderSelection { provider, ..self.packages.get(reference)? });
+        }
+        let (version, download_url) = (non_empty(version), non_empty(download_url));
+        Ok(ProviderSelection { provider, version, download_url, subpackage: None })
     }
 
     async fn with_hashes(&self, bag: PropertyMap, access: Option<Arc<AssetAccess>>) -> Result<PropertyMap, Status> {

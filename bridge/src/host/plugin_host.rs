@@ -10,20 +10,24 @@ use async_trait::async_trait;
 use futures_util::future::{join_all, try_join_all};
 
 use super::connection_guard::ConnectionGuard;
+use super::events::{PluginWork, WorkInProgress};
 use super::host_settings::{CheckedPlugin, DeclaredPlugin, HostSettings};
 use super::instance::Instance;
 use super::instance_lease::InstanceLease;
+use super::load_error::{LoadError, failed_to_load};
 use super::package_schema::parse_schema;
 use super::package_types::PackageTypes;
+use super::parameterization::{check_declared, parameterize};
 use super::run::{Plugin, Program, Run};
+use super::subpackage::Subpackage;
 use super::type_cache::TypeCache;
 use super::{HostError, HostEvent, ProviderHost, ProviderRequest};
 use crate::install::VerifiedPackage;
 use crate::launch::describe_sandbox;
 use crate::message_text::MessageText;
-use crate::plugin::{PluginName, PluginVersion, Sandbox};
+use crate::plugin::{Parameters, PluginName, PluginVersion, Sandbox};
 use crate::provider::grpc::PluginInit;
-use crate::provider::{Provider, ProviderError, SchemaRequest};
+use crate::provider::{ParameterizeRequest, Provider, ProviderError};
 
 /// Plugins of a run, whose instances are processes of a pool.
 ///
@@ -39,6 +43,7 @@ pub struct PluginHost {
 impl PluginHost {
     /// Resolves and verifies all enabled plugins in parallel. If all succeed, starts the first instances of each, unless the pool
     /// has idle ones, calls Handshake, and waits for one of them. [`PluginHost::start_provider`] leases these instances first.
+    /// Finds out which packages plugins with parameters serve.
     ///
     /// # Errors
     /// The names and errors of all plugins that cannot be resolved: no plugin has been executed then. Otherwise those of the
@@ -110,8 +115,9 @@ impl PluginHost {
             if checked.needs_types {
                 return host.types_of(&plugin).await;
             }
-            let instance = host.instance_for_schema(&plugin).await?;
+            let instance = host.new_instance(&plugin).await?;
             host.run.pool().give_back(&plugin.group, instance, true).await;
+            host.subpackage_of(&plugin).await?;
             Ok(PackageTypes::default())
         };
         let checked = join_all(plugins.into_iter().map(check)).await;
@@ -124,17 +130,33 @@ impl PluginHost {
         Self { run: Arc::new(Run::new(settings)), plugins: Mutex::default(), leases: Mutex::default() }
     }
 
-    /// Returns the versions of the resolved packages, by the names of their plugins, as far as their sources tell them.
+    /// Returns the versions of the resolved packages, by the names of their plugins, as far as their sources tell them. That of a
+    /// plugin with parameters is what the plugin tells.
     pub fn versions(&self) -> BTreeMap<String, PluginVersion> {
         let version = |plugin: Arc<Plugin>| {
-            Some((plugin.name().to_owned(), plugin.package().and_then(VerifiedPackage::version)?.clone()))
+            let version = match plugin.subpackage.get() {
+                Some(subpackage) => subpackage.version.parse().ok()?,
+                None => plugin.package().and_then(VerifiedPackage::version)?.clone(),
+            };
+            Some((plugin.name().to_owned(), version))
         };
         self.plugins().into_iter().filter_map(version).collect()
+    }
+
+    /// Returns the packages that plugins serve with their parameters, by the names of the plugins.
+    pub fn subpackages(&self) -> BTreeMap<String, Arc<Subpackage>> {
+        let subpackage = |plugin: Arc<Plugin>| Some((plugin.name().to_owned(), Arc::clone(plugin.subpackage.get()?)));
+        self.plugins().into_iter().filter_map(subpackage).collect()
     }
 
     /// Returns true if an enabled plugin serves a package.
     pub fn serves(&self, package: &str) -> bool {
         self.lock_plugins().iter().any(|plugin| plugin.declared.config.package.as_str() == package)
+    }
+
+    /// Returns true if an enabled plugin is, without parameters, that of a package.
+    pub fn serves_base(&self, package: &str) -> bool {
+        self.lock_plugins().iter().any(|plugin| plugin.base_package() == package)
     }
 
     /// Returns the schemas (GetSchema) of the packages of all enabled plugins as JSON texts; `None` for a plugin
@@ -203,7 +225,7 @@ impl PluginHost {
         {
             self.run.start_ahead(plugin, settings.first_instances);
         }
-        let instance = self.instance_for_schema(plugin).await?;
+        let instance = self.new_instance(plugin).await?;
         let (found, declared) = (
             instance.provider.version().and_then(|version| version.parse::<PluginVersion>().ok()),
             plugin.package().and_then(VerifiedPackage::version),
@@ -221,23 +243,81 @@ impl PluginHost {
             None => describe_sandbox(&Sandbox::None),
         };
         settings.events.emit(HostEvent::Loaded { plugin: plugin.name().to_owned(), version, sandbox });
-        Ok(())
+        self.subpackage_of(plugin).await.map(drop)
     }
 
-    /// Leases an instance that replies to GetSchema.
-    async fn instance_for_schema(&self, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
-        self.run.lease(plugin, Instance::rank_for_schema).await
+    /// Leases an instance that serves the plugin's own package.
+    async fn new_instance(&self, plugin: &Arc<Plugin>) -> Result<Arc<Instance>, HostError> {
+        self.run.lease(plugin, |instance| instance.rank_for_schema(None)).await
+    }
+
+    /// Returns the package that a plugin serves with its parameters; `None` if it has none. Asks a new instance unless the
+    /// cache has it.
+    async fn subpackage_of(&self, plugin: &Arc<Plugin>) -> Result<Option<Arc<Subpackage>>, HostError> {
+        let config = &plugin.declared.config;
+        let Some(parameters) = plugin.parameters() else { return Ok(None) };
+        let cache = self.type_cache(plugin);
+        let load = async || {
+            if let Some(cache) = cache.clone()
+                && let Some(subpackage) = cache.load_subpackage().await
+                && check_declared(&subpackage.name, config).is_ok()
+            {
+                return Ok(Arc::new(subpackage));
+            }
+            let subpackage = self.ask_for_subpackage(plugin, parameters).await?;
+            if let Some(cache) = cache.clone() {
+                cache.store_subpackage(subpackage.clone()).await;
+            }
+            Ok(Arc::new(subpackage))
+        };
+        plugin.subpackage.get_or_try_init(load).await.cloned().map(Some)
+    }
+
+    /// Asks a new instance for the package that it serves with parameters. The instance ends: it was not started with the value
+    /// that the state records. Keeps the types of the package.
+    async fn ask_for_subpackage(&self, plugin: &Arc<Plugin>, parameters: &Parameters) -> Result<Subpackage, HostError> {
+        let config = &plugin.declared.config;
+        let request = ParameterizeRequest::Arguments(parameters.arguments.clone());
+        let events = &self.run.settings.events;
+        let _working = WorkInProgress::begin(plugin.name(), PluginWork::Starting, |event| events.emit(event));
+        let instance = self.run.lease(plugin, |instance| instance.rank_to_parameterize(&request)).await?;
+        let parameterized = parameterize(&instance, request, config, self.run.id).await;
+        self.run.pool().give_back(&plugin.group, instance, false).await;
+        let (subpackage, schema) =
+            parameterized.map_err(|error| failed_to_load(config, LoadError::Parameters(error)))?;
+        // An error is reported where the types are needed.
+        if let Ok(types) = parse_schema(&subpackage.name, &schema) {
+            if let Some(cache) = self.type_cache(plugin) {
+                cache.store(types.clone()).await;
+            }
+            plugin.package_types.set(types).ok();
+        }
+        Ok(subpackage)
     }
 
     /// Returns the schema of the package of a plugin. An instance that this run has leased replies to it beside other calls.
     async fn schema_of(&self, plugin: &Arc<Plugin>) -> Result<Option<String>, HostError> {
-        let leased =
-            self.leases().iter().filter(|lease| lease.is_of(plugin)).find_map(|lease| lease.serving_instance());
+        let subpackage = self.subpackage_of(plugin).await?;
+        let parameters = subpackage.as_deref().map(Subpackage::request);
+        let request = || subpackage.as_deref().map(Subpackage::schema_request).unwrap_or_default();
+        let leased = self
+            .leases()
+            .iter()
+            .filter(|lease| lease.is_of(plugin))
+            .find_map(|lease| lease.serving_instance(parameters.as_ref()));
         let schema = match leased {
-            Some(instance) => instance.call(instance.provider.schema(SchemaRequest::default())).await,
+            Some(instance) => instance.call(instance.provider.schema(request())).await,
             None => {
-                let instance = self.instance_for_schema(plugin).await?;
-                let schema = instance.call(instance.provider.schema(SchemaRequest::default())).await;
+                let rank = |instance: &Instance| instance.rank_for_schema(parameters.as_ref());
+                let instance = self.run.lease(plugin, rank).await?;
+                let served = match &parameters {
+                    Some(parameters) => instance.parameterize(parameters.clone(), self.run.id).await.map(drop),
+                    None => Ok(()),
+                };
+                let schema = match served {
+                    Ok(()) => instance.call(instance.provider.schema(request())).await,
+                    Err(error) => Err(error),
+                };
                 // Also with `keep: never`: GetSchema leaves no trace in an instance.
                 let keep = instance.is_reusable();
                 self.run.pool().give_back(&plugin.group, instance, keep).await;
@@ -250,8 +330,9 @@ impl PluginHost {
     /// Returns the types of the package of a plugin: from the cache, else from the schema that an instance returns.
     async fn types_of(&self, plugin: &Arc<Plugin>) -> Result<PackageTypes, HostError> {
         let package = plugin.declared.config.package.as_str();
-        let folder = self.run.settings.type_cache.as_deref();
-        let cache = folder.zip(plugin.package()).and_then(|(folder, files)| TypeCache::new(folder, package, files));
+        // It may have the types.
+        self.subpackage_of(plugin).await?;
+        let cache = self.type_cache(plugin);
         let load = async || {
             if let Some(cache) = cache.clone()
                 && let Some(types) = cache.load().await
@@ -268,11 +349,26 @@ impl PluginHost {
         plugin.package_types.get_or_try_init(load).await.cloned()
     }
 
+    /// Returns the cache for the types of a package; `None` if nothing tells whether the package has changed.
+    fn type_cache(&self, plugin: &Plugin) -> Option<TypeCache> {
+        let (folder, config) = (self.run.settings.type_cache.as_deref()?, &plugin.declared.config);
+        TypeCache::new(folder, config.package.as_str(), plugin.package()?, plugin.parameters())
+    }
+
     /// Returns the plugin for a request: the plugin of the package with the name of the provider resource, else the
-    /// only plugin of the package.
+    /// only plugin of the package. A package that is served after Parameterize comes from the plugin that is declared for it,
+    /// else from any plugin that serves the same without parameters.
     fn find_plugin(&self, request: &ProviderRequest) -> Result<Arc<Plugin>, HostError> {
         let plugins = self.plugins();
-        let of_package = || plugins.iter().filter(|plugin| plugin.declared.config.package.as_str() == request.package);
+        let is_declared = |plugin: &Arc<Plugin>| match (&request.subpackage, &plugin.declared.config.parameters) {
+            (Some(subpackage), Some(_)) => plugin.declared.config.package.as_str() == subpackage,
+            (Some(_), None) => false,
+            (None, _) => plugin.declared.config.package.as_str() == request.package,
+        };
+        let is_base = |plugin: &Arc<Plugin>| request.subpackage.is_some() && plugin.base_package() == request.package;
+        let any_declared = plugins.iter().any(is_declared);
+        let serves = |plugin: &&Arc<Plugin>| if any_declared { is_declared(plugin) } else { is_base(plugin) };
+        let of_package = || plugins.iter().filter(serves);
         let by_name = of_package().find(|plugin| plugin.name() == request.name);
         let found = match (by_name, of_package().count()) {
             (Some(plugin), _) => plugin,
@@ -305,7 +401,14 @@ impl PluginHost {
 impl ProviderHost for PluginHost {
     async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
         let plugin = self.find_plugin(request)?;
-        Ok(self.lease(&plugin).await?)
+        let lease = self.lease(&plugin).await?;
+        if request.subpackage.is_none()
+            && let Some(subpackage) = plugin.subpackage.get()
+        {
+            // The provider resource was recorded before the plugin was declared with parameters.
+            lease.set_parameters(subpackage.request());
+        }
+        Ok(lease)
     }
 
     fn directory(&self) -> &Path {
@@ -346,6 +449,13 @@ fn without_schema(message: String) -> HostError {
 }
 
 fn undeclared_package(request: &ProviderRequest) -> HostError {
-    let message = MessageText::new(format_args!("no enabled plugin serves the package {:?}", request.package));
-    HostError::new(message).with_hint("declare it in plugins, or enable it")
+    let ProviderRequest { package, subpackage, .. } = request;
+    let Some(subpackage) = subpackage else {
+        let message = MessageText::new(format_args!("no enabled plugin serves the package {package:?}"));
+        return HostError::new(message).with_hint("declare it in plugins, or enable it");
+    };
+    let message = MessageText::new(format_args!(
+        "no enabled plugin serves the package {subpackage:?}, which the plugin {package:?} serves with parameters"
+    ));
+    HostError::new(message).with_hint("declare it in plugins, with its `parameters`, or enable it")
 }

@@ -49,11 +49,13 @@ pub trait ProviderHost: Send + Sync + fmt::Debug {
 /// Provider to start, described by its provider resource (docs/spec/provider-protocol.md#8.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderRequest {
-    /// Package in the type of the provider resource.
+    /// Package of the plugin: that in the type of the provider resource, or the one that the plugin serves without parameters.
     pub package: String,
+    /// Package in the type of the provider resource, if the plugin serves it after Parameterize.
+    pub subpackage: Option<String>,
     /// Name of the provider resource. Selects among several plugins that serve the package.
     pub name: String,
-    /// Version of the package; `None`: any version.
+    /// Version of the plugin; `None`: any version.
     pub version: Option<String>,
     /// URL to download the plugin from; `None`: the default location. Recorded in the state of the provider resource.
     /// [`PluginHost`](super::PluginHost) ignores it: the declaration of the plugin names the source.

@@ -24,10 +24,12 @@ use super::package_types::PackageTypes;
 use super::plugin_pool::InstancePool;
 use super::pool::{GroupId, NotStarted};
 use super::sharing::SharedInstances;
+use super::subpackage::Subpackage;
+use super::terraform_bridge::PlacedProvider;
 use super::{HostError, HostEvent};
 use crate::install::VerifiedPackage;
 use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, process_sandbox, socket_folders};
-use crate::plugin::{Dialect, Sandbox};
+use crate::plugin::{Dialect, Parameters, PluginUse, Sandbox};
 use crate::process::{ProcessSandbox, SandboxSupport};
 use crate::provider::grpc::{GrpcProvider, HostInfo, handshake};
 use crate::provider::{Capabilities, Provider as _};
@@ -50,6 +52,10 @@ pub(super) struct Plugin {
     pub(super) shared: SharedInstances,
     /// Properties that the first instance has returned.
     pub(super) handshake: OnceLock<PluginHandshake>,
+    /// Terraform provider that its parameters name, if the plugin is Pulumi's bridge.
+    pub(super) placed: Option<PlacedProvider>,
+    /// Package that the plugin serves with its parameters, found out at its start.
+    pub(super) subpackage: OnceCell<Arc<Subpackage>>,
     /// Types of the package, loaded on first use.
     pub(super) package_types: OnceCell<PackageTypes>,
     /// True once a request for a later version than the declared one was reported.
@@ -74,8 +80,19 @@ pub(super) enum Program {
 impl Plugin {
     fn new(group: GroupId, declared: DeclaredPlugin, program: Program, environment: PluginEnvironment) -> Self {
         let (shared, handshake, package_types) = (SharedInstances::default(), OnceLock::new(), OnceCell::new());
-        let is_later_version_reported = AtomicBool::new(false);
-        Self { declared, program, environment, group, shared, handshake, package_types, is_later_version_reported }
+        let (subpackage, is_later_version_reported) = (OnceCell::new(), AtomicBool::new(false));
+        Self {
+            declared,
+            program,
+            environment,
+            group,
+            shared,
+            handshake,
+            placed: None,
+            subpackage,
+            package_types,
+            is_later_version_reported,
+        }
     }
 
     /// Returns the package; `None` if the host does not start the plugin.
@@ -86,8 +103,23 @@ impl Plugin {
         }
     }
 
+    /// Returns the parameters that the plugin is given: those of its declaration, with the exact version of the provider that is placed for
+    /// it.
+    pub(super) fn parameters(&self) -> Option<&Parameters> {
+        self.placed.as_ref().map(|placed| &placed.parameters).or(self.declared.config.parameters.as_ref())
+    }
+
     pub(super) fn name(&self) -> &str {
         self.declared.config.name.as_str()
+    }
+
+    /// Returns the package that the plugin serves without parameters, as far as it is known.
+    pub(super) fn base_package(&self) -> &str {
+        match (&self.declared.config.parameters, self.subpackage.get()) {
+            (Some(_), Some(subpackage)) => &subpackage.base_name,
+            (Some(_), None) => self.declared.config.names().package.as_str(),
+            (None, _) => self.declared.config.package.as_str(),
+        }
     }
 }
 
@@ -110,6 +142,7 @@ impl Run {
     pub(super) async fn resolve(&self, declared: DeclaredPlugin) -> Result<Plugin, HostError> {
         let settings = &self.settings;
         if let Some(attached) = settings.attached_to(&declared.config) {
+            settings.sources.check_use(&declared.config, PluginUse::Attached)?;
             let group = self.pool().group(ProcessKey::of_attached(&declared.config, &settings.directory, self.id));
             let (program, environment) = (Program::Attached(attached.clone()), PluginEnvironment::default());
             let plugin = Plugin::new(group, declared, program, environment);
@@ -117,11 +150,13 @@ impl Run {
             return Ok(plugin);
         }
         let package = Arc::new(settings.sources.resolve(&declared.config, &settings.events).await?);
-        let environment = plugin_environment(&declared.config, &settings.project, &settings.environment);
+        let placed = settings.sources.place_terraform_provider(&declared.config, &package, &settings.events).await?;
+        let mut environment = plugin_environment(&declared.config, &settings.project, &settings.environment);
+        environment.variables.extend(placed.iter().map(PlacedProvider::variable));
         let variables = environment.variables.clone();
         let key = ProcessKey::new(&declared.config, &package, variables, &settings.directory, self.id);
         let (group, program) = (self.pool().group(key), Program::Package(package));
-        Ok(Plugin::new(group, declared, program, environment))
+        Ok(Plugin { placed, ..Plugin::new(group, declared, program, environment) })
     }
 
     /// Leases the idle instance of a plugin with the highest rank: none that another run alone can use.
@@ -196,6 +231,10 @@ impl Run {
         let (settings, config) = (&self.settings, &plugin.declared.config);
         let _working = WorkInProgress::begin(plugin.name(), PluginWork::Starting, |event| settings.events.emit(event));
         let attachment = Arc::new(Attachment::new(plugin.name(), links));
+        // Asked again: a start may come long after the package was resolved.
+        if let Program::Package(_) = plugin.program {
+            settings.sources.check_policy(config)?;
+        }
         let started = match &plugin.program {
             Program::Package(package) => self.launch(plugin, package, attachment).await,
             Program::Attached(attached) => attach(config, attached, attachment, settings).await,
@@ -233,6 +272,8 @@ impl Run {
         let home = settings.environment.get("HOME").map(Path::new);
         let sandbox = process_sandbox(&config.sandbox, &settings.directory, &settings.secret_files, home, &endpoints);
         let sandbox = sandbox.map_err(LoadError::Launch)?;
+        let placed = plugin.placed.iter().flat_map(PlacedProvider::readable);
+        let sandbox = sandbox.with_files(placed, []);
         let spec = LaunchSpec {
             plugin: config,
             package,

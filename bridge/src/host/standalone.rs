@@ -18,7 +18,7 @@ use crate::launch::{
     AwaitedPlugin, LaunchSpec, Launched, PluginAddress, PluginRegistrations, RegisteredPlugin, attached_connection,
     launch, plugin_environment, process_sandbox, socket_folders,
 };
-use crate::plugin::{Dialect, GoPlugin, GoPluginTls, PluginConfig, Sandbox};
+use crate::plugin::{Dialect, GoPlugin, GoPluginTls, PluginConfig, PluginUse, Sandbox};
 use crate::process::describe_exit;
 use crate::provider::grpc::implements_attach;
 
@@ -66,6 +66,7 @@ impl StandalonePlugin {
             let message = "it runs in the sandbox `basic`, not `strict`: it has to connect to the host that attaches";
             settings.events.emit(HostEvent::Warning { plugin: plugin.name.to_string(), message: message.to_owned() });
         }
+        settings.sources.check_policy(plugin)?;
         let plugin = &for_other_hosts(plugin);
         let started = Self::launch(settings, plugin, package).await;
         started.map_err(|error| failed_to_load(plugin, error))
@@ -173,6 +174,7 @@ impl AwaitedRegistration {
     /// # Errors
     /// [`HostError`] if the socket for registrations or the engine service cannot be opened.
     pub async fn expect(settings: &HostSettings, plugin: &PluginConfig) -> Result<Self, HostError> {
+        settings.sources.check_use(plugin, PluginUse::Attached)?;
         let expect = async {
             let (attachment, endpoint) = serve_engine(settings, plugin).await.map_err(LoadError::Listen)?;
             let registrations = registrations(settings).await?;

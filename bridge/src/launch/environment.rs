@@ -62,7 +62,7 @@ mod tests {
     ///   variables that Pulumi sets, and those that `passEnv` names."
     #[test]
     fn plugin_environment_holds_only_default_declared_and_pulumi_variables() {
-        let source = PluginSource::Local(LocalSource { path: "x".into(), checksum: None });
+        let source = PluginSource::Local(LocalSource::new("x"));
         let mut plugin = PluginConfig::new("files".parse().unwrap(), source);
         plugin.pass_env = vec!["HTTPS_PROXY".into(), "NOT_SET".into()];
         let host = [("PATH", "/bin"), ("HTTPS_PROXY", "p"), ("AWS_SECRET_ACCESS_KEY", "s3cr3t"), ("HOME", "/h")];
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn optional_variables_are_inherited_if_they_are_set() {
-        let source = PluginSource::Local(LocalSource { path: "x".into(), checksum: None });
+        let source = PluginSource::Local(LocalSource::new("x"));
         let mut plugin = PluginConfig::new("sea".parse().unwrap(), source);
         plugin.optional_env = ["SEA_*", "NO_PROXY", "NOT_SET"].map(str::to_owned).to_vec();
         let host = ["SEA_KEY", "SEA_REGION", "SEASIDE", "NO_PROXY", "LAKE_KEY"];

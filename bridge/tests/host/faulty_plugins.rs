@@ -136,7 +136,7 @@ async fn program_that_cannot_be_executed_is_named_by_its_path_in_the_declared_fo
         let folder = repository.path("folder");
         std::fs::create_dir(&folder).unwrap();
         let config = repository.file("x", content, 0o644);
-        config.source = PluginSource::Local(LocalSource { path: folder.clone(), checksum });
+        config.source = PluginSource::Local(LocalSource { checksum, ..LocalSource::new(folder.clone()) });
         std::fs::rename(repository.path("x"), folder.join("pulumi-resource-x")).unwrap();
         let program = std::fs::canonicalize(folder).unwrap().join("pulumi-resource-x");
         let program = program.display();

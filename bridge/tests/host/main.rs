@@ -26,7 +26,7 @@ use bridge::host::{
     AttachedPlugin, CheckedPlugin, DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PackageTypes,
     PluginHost, PluginPool, Sources,
 };
-use bridge::install::LocalPackages;
+use bridge::install::{LocalPackages, Verification};
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource, Sandbox};
 use bridge::process::{HostEnvironment, Spawner, Supervision};
 use bridge::provider::grpc::{Limits, PluginInit};
@@ -107,7 +107,7 @@ impl TestRepository {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        let source = PluginSource::Local(LocalSource { path, checksum: None });
+        let source = PluginSource::Local(LocalSource::new(path));
         let mut config = PluginConfig::new(name.parse().unwrap(), source);
         config.sandbox = self.sandbox.clone();
         let init = PluginInit { secrets: BTreeMap::from([("token".into(), "s3cr3t".into())]), ..PluginInit::default() };
@@ -197,6 +197,8 @@ impl TestRepository {
             cache: self.path("cache"),
             environment: environment.clone(),
             spawner: self.spawner.clone(),
+            verification: Verification::default(),
+            is_offline: false,
         };
         HostSettings {
             project: "t".into(),

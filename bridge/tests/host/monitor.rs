@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bridge::host::{
-    FunctionCall, MethodCall, Monitor, MonitorEndpoint, MonitorError, ResourceOutcome, ResourceRead,
-    ResourceRegistration, ResourceReply,
+    FunctionCall, MethodCall, Monitor, MonitorEndpoint, MonitorError, ProviderSelection, ResourceOutcome, ResourceRead,
+    ResourceRegistration, ResourceReply, Subpackage,
 };
 use bridge::provider::{Alias, AliasParent, CallReply, CheckFailure, InvokeReply, RunInfo};
 use pulumi_proto::property::wire::{Bag, DecodeOptions, EncodeOptions, decode, encode};
@@ -307,7 +307,6 @@ async fn unsupported_features_are_rejected_and_reported() {
     for request in [
         RegisterResourceRequest { transforms: vec![rpc::Callback::default()], ..thing() },
         RegisterResourceRequest { hooks: Some(hooks), ..thing() },
-        RegisterResourceRequest { package_ref: "1".into(), ..thing() },
         RegisterResourceRequest { state_migrations: vec![rpc::Callback::default()], ..thing() },
         RegisterResourceRequest { env_var_mappings: [("A".into(), "B".into())].into(), ..thing() },
     ] {
@@ -318,20 +317,77 @@ async fn unsupported_features_are_rejected_and_reported() {
     assert!(client.register_stack_transform(rpc::Callback::default()).await.is_err());
     assert!(client.register_resource_hook(rpc::RegisterResourceHookRequest::default()).await.is_err());
     assert!(client.exists_resource(rpc::ExistsResourceRequest::default()).await.is_err());
+    let extension = Some(rpc::Parameterization::default());
+    let request = rpc::RegisterPackageRequest { name: "many".into(), extension, ..Default::default() };
+    assert!(client.register_package(request).await.is_err());
     let reported = server.monitor.unsupported.lock().unwrap().clone();
     let expected = [
         "transforms",
         "resource hooks",
-        "parameterized packages",
         "state migrations",
         "environment variable mappings (envVarMappings)",
         "transforms",
         "resource hooks",
         "existence checks of resources (ExistsResource)",
+        "extensions of packages",
     ];
     assert_eq!(reported, expected);
     // An empty hooks binding is accepted.
     server.register(RegisterResourceRequest { hooks: Some(ResourceHooksBinding::default()), ..thing() }).await;
+}
+
+/// Shows: engine.md#components-of-plugins "A package that the plugin registers (RegisterPackage) and names in later requests
+///   (`packageRef`) has a default provider"
+#[tokio::test]
+async fn registered_package_selects_the_default_provider_of_later_requests() {
+    let mut server = serve(Recorder::default()).await;
+    let many = |version: &str| rpc::RegisterPackageRequest {
+        name: "many".into(),
+        version: "1.2.3".into(),
+        download_url: "https://x.example/".into(),
+        parameterization: Some(rpc::Parameterization {
+            name: "reef".into(),
+            version: version.into(),
+            value: b"coral".to_vec(),
+        }),
+        ..Default::default()
+    };
+    let plain = rpc::RegisterPackageRequest { name: "t".into(), version: "2.0.0".into(), ..Default::default() };
+    let mut register =
+        async |request| server.client.register_package(request).await.map(|reply| reply.into_inner().r#ref);
+    let reef = register(many("0.27.1")).await.unwrap();
+    assert_eq!(register(many("0.27.1")).await.unwrap(), reef, "an equal package has the same reference");
+    let newer = register(many("0.28.0")).await.unwrap();
+    let plain = register(plain).await.unwrap();
+    assert!(newer != reef && plain != reef);
+    for (request, expected) in [
+        (rpc::RegisterPackageRequest::default(), "name: missing"),
+        (rpc::RegisterPackageRequest { version: "x".into(), ..many("1.0.0") }, "version: "),
+        (many("1"), "parameterization.version: "),
+    ] {
+        let error = register(request).await.unwrap_err();
+        assert!(error.code() == Code::InvalidArgument && error.message().starts_with(expected), "{error}");
+    }
+    let (code, message) = server.register_error(RegisterResourceRequest { package_ref: "1".into(), ..thing() }).await;
+    assert_eq!((code, message.as_str()), (Code::InvalidArgument, "packageRef: \"1\" is not registered"));
+    let subpackage = Subpackage {
+        name: "reef".into(),
+        version: "0.27.1".into(),
+        base_name: "many".into(),
+        base_version: Some("1.2.3".into()),
+        value: b"coral".to_vec(),
+    };
+    let expected = ProviderSelection {
+        version: Some("0.27.1".into()),
+        download_url: Some("https://x.example".into()),
+        subpackage: Some(Arc::new(subpackage)),
+        ..ProviderSelection::default()
+    };
+    let of_plain = ProviderSelection { version: Some("2.0.0".into()), ..ProviderSelection::default() };
+    for (package_ref, expected) in [(reef, expected), (plain, of_plain)] {
+        let registered = server.register(RegisterResourceRequest { package_ref, ..thing() }).await;
+        assert_eq!(registered.package, expected);
+    }
 }
 
 #[tokio::test]
@@ -339,7 +395,7 @@ async fn supported_features_and_deployment_info_are_returned() {
     let config = BTreeMap::from([("t:key".to_owned(), "value".to_owned())]);
     let run = RunInfo { project: "p".into(), stack: "s".into(), config, ..RunInfo::default() };
     let mut server = serve(Recorder { run, ..Recorder::default() }).await;
-    for (id, has) in [("secrets", true), ("outputValues", true), ("transforms", false), ("resourceHooks", false)] {
+    for (id, has) in [("secrets", true), ("outputValues", true), ("parameterization", true), ("transforms", false)] {
         let request = rpc::SupportsFeatureRequest { id: id.to_owned() };
         assert_eq!(server.client.supports_feature(request).await.unwrap().into_inner().has_support, has, "{id}");
     }

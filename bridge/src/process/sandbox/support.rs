@@ -1,6 +1,7 @@
 //! Restrictions that the system can enforce.
 
 use super::error::SandboxError;
+use crate::health::HealthCheck;
 
 /// Restrictions that a system can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,32 @@ impl SandboxSupport {
         devices.into_iter().chain(scopes).collect()
     }
 
+    /// Checks the sandboxes of this system. If no plugin needs `strict`, its lack is only worth to know.
+    pub fn check(self, needs_strict: bool) -> HealthCheck {
+        const NAME: &str = "sandbox";
+        let basic = self.missing_in_basic();
+        if !basic.is_empty() {
+            let text = format!("`basic` does not prevent on this system: {}", basic.join(", "));
+            return HealthCheck::notable(NAME, text, "only Linux has the restrictions");
+        }
+        match (self.check_strict(), self.missing_in_strict()) {
+            (Ok(()), missing) if missing.is_empty() => HealthCheck::good(NAME, "`basic` and `strict` are enforced"),
+            (Ok(()), missing) => {
+                let text =
+                    format!("`basic` and `strict` are enforced; `strict` does not prevent: {}", missing.join(", "));
+                HealthCheck::good(NAME, text)
+            }
+            (Err(error), _) => {
+                let text = format!("`basic` is enforced; `strict` is refused: {error}");
+                let advice = "run plugins with `sandbox: strict` on a later kernel";
+                match needs_strict {
+                    true => HealthCheck::bad(NAME, text, advice),
+                    false => HealthCheck::notable(NAME, text, advice),
+                }
+            }
+        }
+    }
+
     /// Checks that this system can enforce the restrictions without which there is no sandbox `strict`.
     ///
     /// # Errors
@@ -70,6 +97,7 @@ impl SandboxSupport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::health::HealthState;
 
     /// Shows: hosting.md#sandbox "elsewhere the plugin is refused, with all that is missing"
     /// Shows: hosting.md#sandbox "show the sandbox of each plugin, and what this system lacks"
@@ -94,6 +122,14 @@ mod tests {
             assert_eq!(found, (in_basic, in_strict), "{support:?}");
             let message = support.check_strict().map_or_else(|error| error.to_string(), |()| String::new());
             assert_eq!(message.is_empty(), missing.is_empty(), "{support:?}: {message}");
+            let state = |needs_strict| support.check(needs_strict).state;
+            let of_strict = if missing.is_empty() { HealthState::Good } else { HealthState::Bad };
+            let expected = match (in_basic, missing.is_empty()) {
+                (0, true) => [HealthState::Good; 2],
+                (0, false) => [HealthState::Notable, of_strict],
+                _ => [HealthState::Notable; 2],
+            };
+            assert_eq!([state(false), state(true)], expected, "{support:?}");
             for part in ["new privileges", "Landlock", "seccomp", "not prevent: control requests", "signals"] {
                 let is_named = missing.contains(&part) || part == "not prevent: control requests" && found.1 == 2;
                 assert_eq!(message.contains(part), is_named && !missing.is_empty(), "{part} in {message}");
