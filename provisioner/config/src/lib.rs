@@ -57,6 +57,8 @@ mod load;
 mod options;
 mod placeholder;
 mod plugin_dialect;
+mod plugin_edit;
+mod plugin_policy;
 mod plugin_sandbox;
 mod plugins;
 mod process_context;
@@ -81,6 +83,8 @@ mod yaml;
 
 pub use declared_names::{DeclaredNames, StackFolders};
 pub use load::{LoadedStacks, Reading, Workspace};
+pub use plugin_edit::{NewPlugin, PluginEditError};
+pub use plugin_policy::read_plugin_policy;
 pub use plugins::{PluginDeclaration, PluginSecrets};
 pub use process_context::{Account, ForeignOwner, Git, Head, ProcessContext, Repository};
 pub use profile::Profile;

@@ -118,8 +118,8 @@ fn reject_null_options(section: Section<'_>, reader: &mut Reader<'_>) {
     }
 }
 
-/// Reads the version of the plugin that the resource expects. Reports one that the plugin cannot have; whether one of a range is that of
-/// the resolved plugin is checked once that is known.
+/// Reads the version of the plugin that the resource expects. Reports one that the plugin cannot have; whether one of a range, or of
+/// parameters, is that of the resolved plugin is checked once that is known.
 fn read_version(
     section: Section<'_>,
     plugin: &PluginDeclaration,
@@ -133,8 +133,11 @@ fn read_version(
         );
         return None;
     };
+    // Which version parameters mean, only the plugin says.
+    let has_parameters = plugin.plugin.parameters.is_some();
     let wanted = plugin.plugin.source.wanted();
     let (is_possible, declared) = match wanted {
+        _ if has_parameters => (true, None),
         Some(wanted @ WantedVersion::Named(_)) => (wanted.stated().as_ref() == Some(&version), wanted.stated()),
         Some(WantedVersion::Latest) => (true, None),
         Some(WantedVersion::Range(range)) => (range.contains(&version), None),

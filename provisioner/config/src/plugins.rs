@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bridge::message_text::MessageText;
-use bridge::plugin::{InitSecrets, Keep, PluginConfig, PluginName, PluginValueError, Retry};
+use bridge::plugin::{InitSecrets, Keep, Parameters, PluginConfig, PluginName, PluginValueError, Retry};
 use pulumi_proto::property::PropertyValue;
 
 use crate::asset_function::AssetRule;
@@ -19,10 +19,11 @@ use crate::tree::{Mapping, Node, Value};
 use crate::{asset_function, plugin_dialect, plugin_sandbox, values};
 
 const PLUGIN: Code = Code("plugin");
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "name",
     "enabled",
     "source",
+    "parameters",
     "config",
     "passEnv",
     "initSecrets",
@@ -133,6 +134,7 @@ impl PluginsReader<'_, '_> {
         let package = self.read_package(&name, section);
         let enabled = self.reader().boolean(section, "enabled").unwrap_or(true);
         let source = source::read(&name, section, self.resolver, &mut self.diagnostics);
+        let parameters = self.read_parameters(&name, section);
         let (config, used) = self.read_config(section);
         let pass_env = self.reader().texts(section, "passEnv").into_iter().map(|(name, _)| name).collect();
         let init_secrets = self.read_init_secrets(&name, section);
@@ -145,9 +147,12 @@ impl PluginsReader<'_, '_> {
         if self.error_count() > errors_before {
             return None;
         }
-        let parsed_name = parsed_name?;
+        let (parsed_name, parameters) = (parsed_name?, parameters?);
         let mut plugin = PluginConfig::new(parsed_name.clone(), source?);
         plugin.package = package.unwrap_or(parsed_name);
+        if !parameters.is_empty() {
+            plugin.parameters = Some(Parameters::new(parameters, &plugin.source, &plugin.package));
+        }
         plugin.enabled = enabled;
         plugin.config = match values::evaluate_constant(&config) {
             PropertyValue::Map(map) => map,
@@ -201,6 +206,39 @@ impl PluginsReader<'_, '_> {
             self.report_error(span, format_args!("plugin {name:?}: invalid package {package:?}"));
         }
         parsed.ok()
+    }
+
+    /// Reads the parameters, as they are written; empty without the key. Reports their errors, and returns `None` if there is one, or
+    /// if a parameter is not known in this process.
+    fn read_parameters(&mut self, name: &str, section: Section<'_>) -> Option<Vec<String>> {
+        let Some(node) = section.get("parameters") else { return Some(Vec::new()) };
+        let node = self.resolver.resolve(node, ReferenceRule::Rejected);
+        let Some(items) = node.as_sequence() else {
+            self.diagnostics.push(
+                Diagnostic::error(PLUGIN, node.span, format_args!("plugin {name:?}: parameters must be a list"))
+                    .help("write the arguments that the plugin takes: `parameters: [honeycombio/honeycombio, 0.27.1]`"),
+            );
+            return None;
+        };
+        if items.is_empty() {
+            self.diagnostics.push(
+                Diagnostic::error(PLUGIN, node.span, format_args!("plugin {name:?}: parameters is an empty list"))
+                    .help("remove the key for a plugin that takes no parameters"),
+            );
+        }
+        let items: Vec<_> = items.iter().map(|item| self.read_parameter(name, item)).collect();
+        items.into_iter().collect()
+    }
+
+    fn read_parameter(&mut self, name: &str, item: &Node) -> Option<String> {
+        if item.is_null() {
+            self.diagnostics.push(
+                Diagnostic::error(PLUGIN, item.span, format_args!("plugin {name:?}: a parameter is empty"))
+                    .help("write `\"\"` for an empty text"),
+            );
+            return None;
+        }
+        self.reader().text(item, "a parameter")
     }
 
     fn read_config(&mut self, section: Section<'_>) -> (Node, UsedSecrets) {

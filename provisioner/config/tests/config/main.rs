@@ -14,6 +14,8 @@ mod malformed_placeholders;
 mod misplaced_keys;
 mod missing_values;
 mod placeholders;
+mod plugin_parameters;
+mod plugin_policy;
 mod plugin_retries;
 mod plugin_sandbox;
 mod plugin_sources;

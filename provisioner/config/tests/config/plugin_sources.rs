@@ -5,29 +5,30 @@ use bridge::plugin::{PluginSource, SourceKind, WantedVersion};
 use crate::repository::Files;
 
 /// Keys of `source` besides `type`, each with a value and the types that have it.
-const KEYS: [(&str, &str, &[SourceKind]); 12] = [
-    ("path", "o/n", &[SourceKind::Local, SourceKind::GithubRelease, SourceKind::Git]),
+const KEYS: [(&str, &str, &[SourceKind]); 13] = [
+    ("path", "o/n", &[SourceKind::Local, SourceKind::GithubRelease, SourceKind::Git, SourceKind::Installed]),
     ("repository", "o/n", &[SourceKind::GithubRelease, SourceKind::Git]),
-    ("version", "v1.0.0", &[SourceKind::GithubRelease, SourceKind::Git]),
-    ("ref", "v1.0.0", &[SourceKind::GithubRelease, SourceKind::Git]),
+    ("version", "v1.0.0", &[SourceKind::GithubRelease, SourceKind::Git, SourceKind::Installed]),
+    ("ref", "v1.0.0", &[SourceKind::GithubRelease, SourceKind::Git, SourceKind::Installed]),
     ("minimumAge", "1h", &[SourceKind::GithubRelease]),
     ("platform", "auto", &[SourceKind::GithubRelease, SourceKind::Git]),
     (
         "checksum",
         "3d7db37d08f9140fd09f12b9621cd0954b6d56a9d2f357fb2c7f5d62636d2fd1",
-        &[SourceKind::Local, SourceKind::GithubRelease, SourceKind::Git],
+        &[SourceKind::Local, SourceKind::GithubRelease, SourceKind::Git, SourceKind::Installed],
     ),
     ("asset", "a.tar.gz", &[SourceKind::GithubRelease]),
     ("token", "t", &[SourceKind::GithubRelease, SourceKind::Git]),
     ("apiUrl", "https://git.example/api", &[SourceKind::GithubRelease]),
     ("subdir", "a/b", &[SourceKind::Git]),
+    ("build", "true", &[SourceKind::Local, SourceKind::GithubRelease, SourceKind::Git]),
     ("insecure", "true", &[SourceKind::GithubRelease, SourceKind::Git]),
 ];
 
 /// Returns the keys that a type requires.
 fn required(kind: SourceKind) -> &'static [&'static str] {
     match kind {
-        SourceKind::Local => &["path"],
+        SourceKind::Local | SourceKind::Installed => &["path"],
         SourceKind::GithubRelease | SourceKind::Git => &["repository", "version"],
     }
 }
@@ -104,8 +105,8 @@ plugins:
     13 |       ref: main
        |       ^^^
        |
-       = hint: it is a key of type "github-release" and of type "git"
-       = hint: the keys are type, path, checksum
+       = hint: it is a key of type "github-release" and of type "git" and of type "installed"
+       = hint: the keys are type, path, checksum, build
 
     error[unknown-key]: `source` of type "local" has no key `subdir`
       --> .sc/stacks/s/server.yaml:14:7
@@ -114,7 +115,7 @@ plugins:
        |       ^^^^^^
        |
        = hint: it is a key of type "git"
-       = hint: the keys are type, path, checksum
+       = hint: the keys are type, path, checksum, build
 
     error[unknown-key]: `source` of type "git" has no key `apiUrl`
       --> .sc/stacks/s/server.yaml:16:54
@@ -123,7 +124,7 @@ plugins:
        |                                                      ^^^^^^
        |
        = hint: it is a key of type "github-release"
-       = hint: the keys are type, repository, path, version, ref, platform, checksum, token, subdir, insecure
+       = hint: the keys are type, repository, path, version, ref, platform, checksum, token, subdir, build, insecure
 
     error[unknown-key]: `source` of type "git" has no key `subdri`
       --> .sc/stacks/s/server.yaml:16:65
@@ -132,7 +133,7 @@ plugins:
        |                                                                 ^^^^^^
        |
        = hint: did you mean `subdir`?
-       = hint: the keys are type, repository, path, version, ref, platform, checksum, token, subdir, insecure
+       = hint: the keys are type, repository, path, version, ref, platform, checksum, token, subdir, build, insecure
 
     error[plugin]: plugin "c": unknown source type "gitt"
       --> .sc/stacks/s/server.yaml:18:21
@@ -141,7 +142,7 @@ plugins:
        |                     ^^^^
        |
        = hint: did you mean `git`?
-       = hint: the types are local, github-release, git
+       = hint: the types are local, github-release, git, installed
 
     error[unknown-key]: `source` has no key `cheksum`
       --> .sc/stacks/s/server.yaml:18:27
@@ -150,7 +151,7 @@ plugins:
        |                           ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, checksum, repository, version, ref, minimumAge, platform, asset, token, apiUrl, insecure, subdir
+       = hint: the keys are type, path, checksum, build, repository, version, ref, minimumAge, platform, asset, token, apiUrl, insecure, subdir
     "#);
 }
 

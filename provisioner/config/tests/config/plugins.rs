@@ -163,7 +163,7 @@ plugins:
     13 |   - name: a
        |     ^^^^^^^
        |
-       = hint: the types are local, github-release, git
+       = hint: the types are local, github-release, git, installed
 
     error[plugin]: plugin "a" is declared more than once
       --> .sc/stacks/s/server.yaml:14:11
@@ -180,7 +180,7 @@ plugins:
        |                     ^^^^
        |
        = hint: did you mean `git`?
-       = hint: the types are local, github-release, git
+       = hint: the types are local, github-release, git, installed
 
     error[plugin]: plugin "b": source.path and source.repository disagree
       --> .sc/stacks/s/server.yaml:17:47
@@ -227,7 +227,7 @@ plugins:
        |                            ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, checksum
+       = hint: the keys are type, path, checksum, build
 
     error[unknown-key]: a plugin has no key `confg`
       --> .sc/stacks/s/server.yaml:24:5
@@ -236,7 +236,7 @@ plugins:
        |     ^^^^^
        |
        = hint: did you mean `config`?
-       = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, sandbox, readable, writable, ports, package, protocol, goPlugin, startAttempts
+       = hint: the keys are name, enabled, source, parameters, config, passEnv, initSecrets, startTimeout, keep, retry, sandbox, readable, writable, ports, package, protocol, goPlugin, startAttempts
 
     error[unknown-key]: `source` of type "local" has no key `version`
       --> .sc/stacks/s/server.yaml:26:37
@@ -244,8 +244,8 @@ plugins:
     26 |     source: { type: local, path: p, version: v1, checksum: { linux-riscv: x } }
        |                                     ^^^^^^^
        |
-       = hint: it is a key of type "github-release" and of type "git"
-       = hint: the keys are type, path, checksum
+       = hint: it is a key of type "github-release" and of type "git" and of type "installed"
+       = hint: the keys are type, path, checksum, build
 
     error[plugin]: plugin "f": unsupported platform "linux-riscv"
       --> .sc/stacks/s/server.yaml:26:62

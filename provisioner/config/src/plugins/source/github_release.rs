@@ -5,7 +5,7 @@ use bridge::plugin::{GithubReleaseSource, WantedVersion};
 
 use super::section::SourceSection;
 
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 13] = [
     "type",
     "repository",
     "path",
@@ -17,6 +17,7 @@ pub(super) const KEYS: [&str; 12] = [
     "asset",
     "token",
     "apiUrl",
+    "build",
     "insecure",
 ];
 
@@ -27,6 +28,7 @@ pub(super) fn read(source: &mut SourceSection<'_, '_>) -> Option<GithubReleaseSo
     let checksum = source.checksum();
     let token = source.token();
     let insecure = source.insecure();
+    let build = source.build();
     let asset = source.text("asset").map(|(asset, _)| asset);
     let api_url = source.text("apiUrl");
     let minimum_age = source.minimum_age();
@@ -46,7 +48,8 @@ pub(super) fn read(source: &mut SourceSection<'_, '_>) -> Option<GithubReleaseSo
     let address_span = api_url.as_ref().map_or(repository_span, |(_, span)| *span);
     let api_url = api_url.map(|(url, _)| url);
     let release = GithubReleaseSource::new(repository, version);
-    let release = GithubReleaseSource { minimum_age, platform, checksum, asset, token, api_url, insecure, ..release };
+    let release =
+        GithubReleaseSource { minimum_age, platform, checksum, asset, token, api_url, insecure, build, ..release };
     if release.unprotected_address().is_some() {
         source.report_unprotected(address_span);
         return None;

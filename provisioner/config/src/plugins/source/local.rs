@@ -6,11 +6,12 @@ use bridge::plugin::LocalSource;
 
 use super::section::SourceSection;
 
-pub(super) const KEYS: [&str; 3] = ["type", "path", "checksum"];
+pub(super) const KEYS: [&str; 4] = ["type", "path", "checksum", "build"];
 
 pub(super) fn read(source: &mut SourceSection<'_, '_>) -> Option<LocalSource> {
     let path = source.required("path");
     let checksum = source.checksum();
+    let build = source.build();
     let (path, _) = path?;
-    Some(LocalSource { path: path.into(), checksum })
+    Some(LocalSource { checksum, build, ..LocalSource::new(path) })
 }

@@ -4,6 +4,7 @@
 
 mod git;
 mod github_release;
+mod installed;
 mod local;
 mod section;
 
@@ -40,6 +41,7 @@ pub(super) fn read(
         SourceKind::Local => local::read(&mut source).map(PluginSource::Local),
         SourceKind::GithubRelease => github_release::read(&mut source).map(PluginSource::GithubRelease),
         SourceKind::Git => git::read(&mut source).map(PluginSource::Git),
+        SourceKind::Installed => installed::read(&mut source).map(PluginSource::Installed),
     };
     // A plugin is not started without the check that its author has asked for.
     read.filter(|_| !source.has_unknown_checksum())
@@ -50,6 +52,7 @@ fn keys(kind: SourceKind) -> &'static [&'static str] {
         SourceKind::Local => &local::KEYS,
         SourceKind::GithubRelease => &github_release::KEYS,
         SourceKind::Git => &git::KEYS,
+        SourceKind::Installed => &installed::KEYS,
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bridge::message_text::MessageText;
 use bridge::plugin::{
-    Checksum, GithubReleaseSource, Platform, PluginValueError, Sha256Digest, SourceKind, SourceToken, WantedVersion,
+    Build, Checksum, GithubReleaseSource, Platform, PluginValueError, Sha256Digest, SourceKind, SourceToken,
+    WantedVersion,
 };
 
 use crate::diagnostics::{Code, Diagnostic, Span};
@@ -58,13 +59,17 @@ impl SourceSection<'_, '_> {
 
     /// Returns the text below a key or below its alias, one of which must not be missing. Both may have the same text.
     pub(super) fn required_or_alias(&mut self, key: &str, alias: &str) -> Option<(String, Span)> {
+        if self.text(alias).is_none() && self.text(key).is_none() {
+            self.report_missing(key, &[alias, key]);
+        }
+        self.optional_or_alias(key, alias)
+    }
+
+    /// Returns the text below a key or below its alias, both of which may be missing.
+    pub(super) fn optional_or_alias(&mut self, key: &str, alias: &str) -> Option<(String, Span)> {
         match (self.text(alias), self.text(key)) {
             (Some((first, _)), Some((second, span))) if first != second => {
                 self.fail(span, format_args!("source.{alias} and source.{key} disagree"));
-                None
-            }
-            (None, None) => {
-                self.report_missing(key, &[alias, key]);
                 None
             }
             (first, second) => first.or(second),
@@ -134,6 +139,23 @@ impl SourceSection<'_, '_> {
         let section = self.section;
         let token = self.reader().secret_at(section, "token")?;
         SourceToken::new(token.expose().to_owned())
+    }
+
+    /// Returns the build of the files: `true`, or the command of a shell.
+    pub(super) fn build(&mut self) -> Option<Build> {
+        let node = self.section.get("build").filter(|node| !node.is_unknown())?;
+        match node.as_scalar().map(|scalar| (scalar.text.as_str(), scalar.plain)) {
+            Some(("true", true)) => Some(Build::ByRuntime),
+            Some(("false", true)) => None,
+            Some((command, _)) if !command.trim().is_empty() => Some(Build::Command(command.to_owned())),
+            _ => {
+                let error = self.error(node.span, "invalid source.build");
+                self.diagnostics.push(
+                    error.help("write `true` for the build of the runtime, or the command that builds the plugin"),
+                );
+                None
+            }
+        }
     }
 
     /// Returns whether an address that is not encrypted is accepted as it is.
