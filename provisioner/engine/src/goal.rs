@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bridge::host::Subpackage;
 use bridge::provider::Alias;
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -69,6 +70,8 @@ pub struct Goal {
     pub version: Option<String>,
     /// Download URL of the package for a default provider; `None`: the default source.
     pub plugin_download_url: Option<String>,
+    /// Package that a provider resource, or a default provider, serves after Parameterize; `None`: that of the type.
+    pub subpackage: Option<Arc<Subpackage>>,
     /// Place where the program wrote the resource.
     pub source: Option<SourceRef>,
 }
@@ -123,6 +126,7 @@ impl Goal {
             hide_diff: Vec::new(),
             version: None,
             plugin_download_url: None,
+            subpackage: None,
             source: None,
         }
     }
@@ -164,6 +168,8 @@ pub struct ReadGoal {
     pub version: Option<String>,
     /// Download URL of the package for a default provider; `None`: the default source.
     pub plugin_download_url: Option<String>,
+    /// Package that a default provider serves after Parameterize; `None`: that of the type.
+    pub subpackage: Option<Arc<Subpackage>>,
     /// Place where the program wrote the resource.
     pub source: Option<SourceRef>,
 }
@@ -181,6 +187,8 @@ pub struct InvokeGoal {
     pub version: Option<String>,
     /// Download URL of the package for a default provider; `None`: the default source.
     pub plugin_download_url: Option<String>,
+    /// Package that a default provider serves after Parameterize; `None`: that of the token.
+    pub subpackage: Option<Arc<Subpackage>>,
 }
 
 /// Existing resource to import.
@@ -228,9 +236,9 @@ pub trait ProgramGoals: fmt::Debug + Send + Sync {
 }
 
 /// Input of a provider resource that contains the values for the engine alone. It is never sent to a plugin.
-pub(crate) const INTERNAL_KEY: &str = "__internal";
+pub const INTERNAL_KEY: &str = "__internal";
 /// Input of a provider resource that holds the version of its package.
-pub(crate) const VERSION_KEY: &str = "version";
+pub const VERSION_KEY: &str = "version";
 
 /// Returns the inputs without those for the engine alone: the configuration that plugins receive.
 pub(crate) fn visible(inputs: &PropertyMap) -> PropertyMap {

@@ -36,9 +36,12 @@ pub use deletion_limit::DeletionLimit;
 pub use deployment::{Deployment, DeploymentEnd, ProgramEnd};
 pub use events::SourceRef;
 pub use goal::ConfigEntry;
-pub use goal::{BUILT_IN, Goal, ImportGoal, ImportProvider, InvokeGoal, ProgramGoals, ReadGoal};
+pub use goal::{
+    BUILT_IN, Goal, INTERNAL_KEY, ImportGoal, ImportProvider, InvokeGoal, ProgramGoals, ReadGoal, VERSION_KEY,
+};
 pub use missing::{MissingApproval, MissingResource, ProviderReadings};
 pub use options::{DEFAULT_PARALLEL, DeploymentOptions, DeploymentRequest, StopSignals};
 pub use pending_messages::{PendingWithEntry, pending_operation_warnings};
+pub use providers::base_package;
 pub use registrar::{Announcement, Halted, Registered, Registrar, RegistrationResult};
 pub use reporter::ErrorReported;

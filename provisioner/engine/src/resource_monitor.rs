@@ -116,6 +116,7 @@ impl Monitor for ResourceMonitor {
             additional_secret_outputs: request.additional_secret_outputs,
             version: request.package.version,
             plugin_download_url: request.package.download_url,
+            subpackage: request.package.subpackage,
             source: None,
         };
         let (type_token, name) = (&goal.type_token, &goal.name);
@@ -150,6 +151,7 @@ impl Monitor for ResourceMonitor {
                     provider: package.provider,
                     version: package.version,
                     plugin_download_url: package.download_url,
+                    subpackage: package.subpackage,
                 };
                 phases::call_function(&ctx, goal).await.map(Some)
             }
@@ -165,6 +167,7 @@ impl Monitor for ResourceMonitor {
             provider: request.package.provider,
             version: request.package.version,
             plugin_download_url: request.package.download_url,
+            subpackage: request.package.subpackage,
         };
         let dependencies = request.argument_dependencies;
         let span = debug_span!(parent: None, "job", kind = "call", function = %goal.token);
@@ -267,6 +270,7 @@ fn goal(request: ResourceRegistration) -> Goal {
         hide_diff: request.hide_diff,
         version: request.package.version,
         plugin_download_url: request.package.download_url,
+        subpackage: request.package.subpackage,
         ..Goal::component(request.type_token, request.name, request.inputs)
     }
 }

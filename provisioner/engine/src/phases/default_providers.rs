@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bridge::host::Subpackage;
 use bridge::message_text::MessageText;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::urn::{ProviderReference, TypeToken, Urn};
@@ -20,6 +21,22 @@ pub(super) struct Package<'a> {
     pub(super) name: &'a str,
     pub(super) version: Option<&'a str>,
     pub(super) download_url: Option<&'a str>,
+    /// The package, if its plugin serves it after Parameterize.
+    pub(super) subpackage: Option<&'a Arc<Subpackage>>,
+}
+
+impl<'a> Package<'a> {
+    /// Returns the package of a type, with the version and the source that a program names, or the one that a plugin serves after
+    /// Parameterize.
+    pub(super) fn of(
+        type_token: &'a TypeToken,
+        version: Option<&'a str>,
+        download_url: Option<&'a str>,
+        subpackage: Option<&'a Arc<Subpackage>>,
+    ) -> Self {
+        let name = subpackage.map_or(type_token.package(), |subpackage| subpackage.name.as_str());
+        Self { name, version, download_url, subpackage }
+    }
 }
 
 /// Returns the default provider of a package. The first resource that needs it registers it.
@@ -35,7 +52,7 @@ pub(super) async fn default_provider(
     if let Some(refusal) = refusal(ctx, package.name) {
         return Err(ctx.report_fatal(urn, source, refusal).into());
     }
-    let Package { name, version, download_url } = package;
+    let Package { name, version, download_url, subpackage: _ } = package;
     let key = ProviderKey::Default {
         package: name.to_owned(),
         version: version.map(str::to_owned),
@@ -47,7 +64,7 @@ pub(super) async fn default_provider(
 }
 
 async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered, Halted> {
-    let Package { name, version, download_url } = package;
+    let Package { name, version, download_url, subpackage } = package;
     let entries = ctx.request.config.iter().filter(|entry| entry.namespace == name);
     let inputs = entries.map(|entry| {
         let value = PropertyValue::from(entry.value.as_str());
@@ -59,6 +76,7 @@ async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered
     }
     let mut goal = Goal::custom(TypeToken::provider(name), default_name(version, download_url), inputs);
     goal.plugin_download_url = download_url.map(str::to_owned);
+    goal.subpackage = subpackage.cloned();
     let urn = prepare(ctx, &mut goal)?;
     ctx.add_secrets(&goal.inputs);
     Box::pin(register_prepared(ctx, goal, urn, GoalOrigin::Engine)).await

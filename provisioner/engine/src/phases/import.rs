@@ -195,7 +195,7 @@ async fn import_provider(ctx: &Arc<Context>, goal: &ImportGoal, urn: &Urn) -> Re
             match recorded(&known) {
                 Some(reference) => Ok(reference),
                 None => {
-                    let package = Package { name: package, version, download_url: None };
+                    let package = Package { name: package, version, download_url: None, subpackage: None };
                     default_provider(ctx, urn, package, goal.source).await
                 }
             }

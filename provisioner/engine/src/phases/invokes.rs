@@ -75,7 +75,9 @@ pub(super) async fn instance_for(
         Some(reference) => reference.clone(),
         None => {
             let (version, download_url) = (goal.version.as_deref(), goal.plugin_download_url.as_deref());
-            default_provider(ctx, &urn, Package { name: package, version, download_url }, None).await?
+            let subpackage = goal.subpackage.as_ref();
+            let name = subpackage.map_or(package, |subpackage| subpackage.name.as_str());
+            default_provider(ctx, &urn, Package { name, version, download_url, subpackage }, None).await?
         }
     };
     Ok(ctx.require_instance(&reference, &urn, None).await?)

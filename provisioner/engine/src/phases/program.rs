@@ -17,11 +17,8 @@ use crate::step_generator::GoalOrigin;
 pub(crate) async fn register(ctx: &Arc<Context>, mut goal: Goal) -> Result<Registered, Halted> {
     let urn = prepare(ctx, &mut goal)?;
     if (goal.kind() == ResourceKind::Custom || goal.remote) && goal.provider.is_none() {
-        let package = Package {
-            name: goal.type_token.package(),
-            version: goal.version.as_deref(),
-            download_url: goal.plugin_download_url.as_deref(),
-        };
+        let (version, download_url) = (goal.version.as_deref(), goal.plugin_download_url.as_deref());
+        let package = Package::of(&goal.type_token, version, download_url, goal.subpackage.as_ref());
         // Boxed, like the futures below: tens of thousands may wait for a slot, so each must be small.
         goal.provider = Some(Box::pin(default_provider(ctx, &urn, package, goal.source)).await?);
     }

@@ -41,11 +41,8 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     let reference = match &goal.provider {
         Some(reference) => reference.clone(),
         None => {
-            let package = Package {
-                name: goal.type_token.package(),
-                version: goal.version.as_deref(),
-                download_url: goal.plugin_download_url.as_deref(),
-            };
+            let (version, download_url) = (goal.version.as_deref(), goal.plugin_download_url.as_deref());
+            let package = Package::of(&goal.type_token, version, download_url, goal.subpackage.as_ref());
             default_provider(ctx, &urn, package, goal.source).await?
         }
     };

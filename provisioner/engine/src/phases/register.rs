@@ -20,6 +20,7 @@ use crate::deployment_state::{DeletionWait, EntryStays};
 use crate::events::{Event, StepOp};
 use crate::goal::{Goal, INTERNAL_KEY, ResourceKind, VERSION_KEY};
 use crate::messages;
+use crate::providers::internal_inputs;
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::secretness::{mark, with_secrets_of};
 use crate::step::Step;
@@ -304,18 +305,25 @@ async fn wait_for_all(deletions: &[DeletionWait]) -> Result<(), EntryStays> {
     Ok(())
 }
 
-/// Completes the inputs of a provider resource with the version and the download URL of its package.
+/// Completes the inputs of a provider resource with the version and the download URL of its package, and with what makes its
+/// plugin serve the package, if that is not its own.
 pub(super) fn complete_provider_inputs(goal: &mut Goal) {
     let inputs = Arc::make_mut(&mut goal.inputs);
-    if let Some(version) = &goal.version {
+    if let Some(subpackage) = &goal.subpackage {
+        inputs.insert(VERSION_KEY.to_owned(), subpackage.version.as_str().into());
+    } else if let Some(version) = &goal.version {
         inputs.entry(VERSION_KEY.to_owned()).or_insert_with(|| version.as_str().into());
     }
-    if inputs.contains_key(VERSION_KEY) || goal.plugin_download_url.is_some() {
-        let internal = inputs.entry(INTERNAL_KEY.to_owned()).or_insert_with(|| PropertyMap::new().into());
-        if let PropertyValue::Map(internal) = internal
-            && let Some(url) = &goal.plugin_download_url
-        {
+    if !inputs.contains_key(VERSION_KEY) && goal.plugin_download_url.is_none() {
+        return;
+    }
+    let internal = inputs.entry(INTERNAL_KEY.to_owned()).or_insert_with(|| PropertyMap::new().into());
+    if let PropertyValue::Map(internal) = internal {
+        if let Some(url) = &goal.plugin_download_url {
             internal.insert("pluginDownloadURL".to_owned(), url.as_str().into());
+        }
+        if let Some(subpackage) = &goal.subpackage {
+            internal.extend(internal_inputs(subpackage));
         }
     }
 }

@@ -7,5 +7,7 @@ mod registry;
 mod retrying;
 
 pub(crate) use instance::Instance;
+pub use launch::base_package;
+pub(crate) use launch::internal_inputs;
 pub(crate) use registry::{ProviderRegistry, not_started};
 pub(crate) use retrying::{CallLimits, Retries};
