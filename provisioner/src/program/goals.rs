@@ -1,15 +1,15 @@
 //! Goals of a stack: root stack resource, providers of plugins, plugin resources.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bridge::host::TypeInfo;
-use bridge::plugin::{GithubReleaseSource, PluginSource, PluginVersion};
+use bridge::plugin::{GithubReleaseSource, PluginSource};
 use bridge::provider::{Alias, AliasParent};
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::{ProviderReference, ROOT_STACK_TYPE, TypeToken, Urn};
 
+use super::packages::ResolvedPlugins;
 use super::positions;
 use super::references::ReferencedResources;
 use crate::registry::recipe::{Inputs, ResolvedValue};
@@ -26,13 +26,13 @@ pub(super) fn root(stack: &Stack) -> Goal {
     goal
 }
 
-/// Returns the goal of a plugin's provider resource. The deployment adds version and download URL to its inputs. `versions` are those of
-/// the resolved plugins, by name, once they are known.
+/// Returns the goal of a plugin's provider resource. The deployment adds version and download URL to its inputs, and what its
+/// parameters mean. `resolved` are the plugins once they are resolved.
 pub(super) fn provider(
     declaration: &PluginDeclaration,
     index: usize,
     root: &Urn,
-    versions: Option<&BTreeMap<String, PluginVersion>>,
+    resolved: Option<&ResolvedPlugins>,
 ) -> Goal {
     let plugin = &declaration.plugin;
     let mut inputs = Inputs::default();
@@ -40,21 +40,26 @@ pub(super) fn provider(
         inputs = inputs.set(name, ResolvedValue::known(value.clone()));
     }
     let mut goal = inputs.into_goal(TypeToken::provider(declaration.package()), declaration.name(), &[]);
-    set_version(&mut goal, declaration, versions);
+    set_version(&mut goal, declaration, resolved);
     goal.parent = Some(root.clone());
     goal.source = Some(positions::plugin_ref(index));
     goal
 }
 
-/// Sets version and download URL of the goal of a provider resource: of the resolved plugin, else of what its declaration states.
-pub(super) fn set_version(
-    goal: &mut Goal,
-    declaration: &PluginDeclaration,
-    versions: Option<&BTreeMap<String, PluginVersion>>,
-) {
-    let source = &declaration.plugin.source;
-    let resolved = versions.and_then(|versions| versions.get(declaration.name()).cloned());
-    if let Some(version) = resolved.or_else(|| source.stated_version()) {
+/// Sets version, download URL and parameters of the goal of a provider resource: of the resolved plugin, else of what its declaration
+/// states. What parameters mean, only the plugin says.
+pub(super) fn set_version(goal: &mut Goal, declaration: &PluginDeclaration, resolved: Option<&ResolvedPlugins>) {
+    let (source, name) = (&declaration.plugin.source, declaration.name());
+    if declaration.plugin.parameters.is_some() {
+        if let Some(subpackage) = resolved.and_then(|resolved| resolved.subpackages.get(name)) {
+            goal.version = Some(subpackage.version.clone());
+            goal.plugin_download_url = download_url(source, &subpackage.base_name);
+            goal.subpackage = Some(Arc::clone(subpackage));
+        }
+        return;
+    }
+    let version = resolved.and_then(|resolved| resolved.versions.get(name).cloned());
+    if let Some(version) = version.or_else(|| source.stated_version()) {
         goal.version = Some(version.to_string());
         goal.plugin_download_url = download_url(source, declaration.package());
     }
@@ -64,7 +69,7 @@ pub(super) fn set_version(
 /// not download from.
 fn download_url(source: &PluginSource, package: &str) -> Option<String> {
     match source {
-        PluginSource::Local(_) | PluginSource::Git(_) => None,
+        PluginSource::Local(_) | PluginSource::Git(_) | PluginSource::Installed(_) => None,
         PluginSource::GithubRelease(release) => release_url(release, package),
     }
 }

@@ -28,7 +28,6 @@ use std::sync::{Arc, OnceLock};
 use bridge::host::{AssetHashes, PackageTypes};
 
 use crate::registry::recipe::{Effects, RecipeTable};
-use bridge::plugin::PluginVersion;
 use config::diagnostics::{Diagnostic, Span};
 use config::{Resource, ResourceImplementation, Stack};
 use engine::events::SourceRef;
@@ -42,7 +41,7 @@ use core_resources::CoreResources;
 use types::ResolvedType;
 
 pub use imports::ImportLookupError;
-pub use packages::UndeclaredPackage;
+pub use packages::{ResolvedPlugins, UndeclaredPackage};
 pub use run::ProgramResult;
 pub use schema_findings::{SchemaFindings, SchemaWarning};
 
@@ -53,8 +52,8 @@ pub struct Program {
     core: RecipeTable,
     /// Result of the inspection of the core resources, which all copies of the program share.
     core_resources: Arc<OnceLock<CoreResources>>,
-    /// Versions of the plugins by their names, once they are resolved, which all copies of the program share.
-    versions: Arc<OnceLock<BTreeMap<String, PluginVersion>>>,
+    /// The plugins, once they are resolved, which all copies of the program share.
+    resolved: Arc<OnceLock<ResolvedPlugins>>,
     /// Hashes of assets and archives, which all copies of the program share.
     assets: Arc<AssetHashes>,
 }
@@ -63,8 +62,8 @@ impl Program {
     /// Creates the program of a stack. `core` has the recipes of its core types. Paths of assets start at the working directory
     /// of this process.
     pub fn new(stack: Arc<Stack>, core: RecipeTable) -> Self {
-        let (core_resources, versions) = Default::default();
-        Self { stack, core, core_resources, versions, assets: Arc::new(AssetHashes::new(".")) }
+        let (core_resources, resolved) = Default::default();
+        Self { stack, core, core_resources, resolved, assets: Arc::new(AssetHashes::new(".")) }
     }
 
     /// Sets the folder at which paths of assets and archives start: the repository, which is the working directory of the plugins.
@@ -109,11 +108,10 @@ impl Program {
         [self.check_core_types(), assets::check(&self.stack, &self.assets)].concat()
     }
 
-    /// Sets the versions of the plugins, by their names, once they are resolved: what the declarations of ranges, of `latest` and of
-    /// branches mean. The first call counts. Returns errors about resources that expect another version, and warnings about packages of
-    /// core types.
-    pub fn set_versions(&self, versions: BTreeMap<String, PluginVersion>) -> Vec<Diagnostic> {
-        let versions = self.versions.get_or_init(|| versions);
+    /// Sets what is known of the plugins once they are resolved. The first call counts. Returns errors about resources that expect
+    /// another version, and warnings about packages of core types.
+    pub fn set_resolved(&self, resolved: ResolvedPlugins) -> Vec<Diagnostic> {
+        let ResolvedPlugins { versions, .. } = self.resolved.get_or_init(|| resolved);
         let of_packages = packages::check_versions(&self.stack, self.core_resources(), versions);
         [packages::check_expected_versions(&self.stack, versions), of_packages].concat()
     }
@@ -123,7 +121,7 @@ impl Program {
         if let ImportProvider::Declared(provider) = &mut goal.provider
             && let Some(plugin) = self.stack.plugins.iter().find(|plugin| plugin.name() == provider.name)
         {
-            goals::set_version(provider, plugin, self.versions.get());
+            goals::set_version(provider, plugin, self.resolved.get());
         }
     }
 
@@ -176,8 +174,8 @@ impl Program {
 
     /// Returns the parts of the program; without `assets`, goals have no hashes of assets.
     fn parts<'p>(&'p self, assets: Option<&'p AssetHashes>) -> run::ProgramParts<'p> {
-        let (core_resources, versions) = (self.core_resources(), self.versions.get());
-        run::ProgramParts { stack: &self.stack, core: &self.core, core_resources, versions, assets }
+        let (core_resources, resolved) = (self.core_resources(), self.resolved.get());
+        run::ProgramParts { stack: &self.stack, core: &self.core, core_resources, resolved, assets }
     }
 
     /// Returns the import goal of an existing resource that the stack declares, by its name in the state:

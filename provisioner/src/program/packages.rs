@@ -1,16 +1,27 @@
 //! Packages of the core types of a stack, and the plugins that serve them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::core_resources::CoreResources;
 use crate::registry::packages::{CorePackage, Package};
 use crate::registry::recipes::key_packages;
+use bridge::host::Subpackage;
 use bridge::message_text::MessageText;
 use bridge::plugin::PluginVersion;
 use config::diagnostics::{Code, Diagnostic, Span};
 use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
 
 const PACKAGE: Code = Code("package");
+
+/// Facts about the plugins of a stack that are known once they are resolved, by the names of the plugins.
+#[derive(Clone, Debug, Default)]
+pub struct ResolvedPlugins {
+    /// Versions of their packages: what the declarations of ranges, of `latest` and of branches mean.
+    pub versions: BTreeMap<String, PluginVersion>,
+    /// Packages that plugins serve with their parameters.
+    pub subpackages: BTreeMap<String, Arc<Subpackage>>,
+}
 
 /// Package that core types of a stack use and that no plugin of the stack declares.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bridge::host::{AssetHashes, PackageTypes};
 use bridge::message_text::MessageText;
-use bridge::plugin::PluginVersion;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -15,6 +14,7 @@ use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::core_resources::CoreResources;
 use super::goals::{self, PluginResource};
+use super::packages::ResolvedPlugins;
 use super::references::{ReferencedResource, ReferencedResources, ResolveMode};
 use super::types::{ResolvedType, TypeResolver};
 use super::{assets, packages, positions, written_texts};
@@ -47,8 +47,8 @@ pub(super) struct ProgramParts<'r> {
     pub(super) stack: &'r Stack,
     pub(super) core: &'r RecipeTable,
     pub(super) core_resources: &'r CoreResources,
-    /// Versions of the plugins by their names, once they are resolved.
-    pub(super) versions: Option<&'r BTreeMap<String, PluginVersion>>,
+    /// The plugins, once they are resolved.
+    pub(super) resolved: Option<&'r ResolvedPlugins>,
     /// Hashes of assets; `None` if goals are only collected.
     pub(super) assets: Option<&'r AssetHashes>,
 }
@@ -126,7 +126,7 @@ impl DeclaredResource<'_> {
 struct Run<'r> {
     stack: &'r Stack,
     core: &'r RecipeTable,
-    versions: Option<&'r BTreeMap<String, PluginVersion>>,
+    resolved: Option<&'r ResolvedPlugins>,
     assets: Option<&'r AssetHashes>,
     registrar: &'r dyn Registrar,
     effects: &'r dyn Effects,
@@ -162,7 +162,7 @@ impl<'r> Run<'r> {
         root: &'r Urn,
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
-        let ProgramParts { stack, core, core_resources, versions, assets } = program;
+        let ProgramParts { stack, core, core_resources, resolved, assets } = program;
         let mut resolver = TypeResolver::new(stack, &types);
         let declared = |(environment, resource): (&'r str, &'r Resource)| {
             let kind = match &resource.implementation {
@@ -213,7 +213,7 @@ impl<'r> Run<'r> {
         Self {
             stack,
             core,
-            versions,
+            resolved,
             assets,
             registrar,
             effects,
@@ -337,7 +337,7 @@ impl<'r> Run<'r> {
     }
 
     fn start_provider(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
-        let mut goal = goals::provider(&self.stack.plugins[index], index, self.root, self.versions);
+        let mut goal = goals::provider(&self.stack.plugins[index], index, self.root, self.resolved);
         let types = self.types.get(self.stack.plugins[index].name());
         if let Some(type_info) = types.and_then(|types| types.get(goal.type_token.as_str())) {
             goals::apply_type_info(&mut goal, &type_info);

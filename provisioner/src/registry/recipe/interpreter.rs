@@ -393,6 +393,7 @@ impl<'r> RecipeRun<'_, 'r> {
                 .unwrap_or_default(),
             version: version(node),
             plugin_download_url: None,
+            subpackage: None,
             source: Some(self.core.source),
         })
     }
@@ -409,6 +410,7 @@ impl<'r> RecipeRun<'_, 'r> {
             provider: provider.map(Registered::as_provider_reference),
             version: version(node),
             plugin_download_url: None,
+            subpackage: None,
         })
     }
 
