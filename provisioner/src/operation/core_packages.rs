@@ -17,23 +17,22 @@ use bridge::install::{
 };
 use bridge::message_text::MessageText;
 use bridge::plugin::{
-    GithubReleaseSource, LocalSource, Platform, PluginConfig, PluginSource, PluginValueError, ResolvedPackage,
-    Sha256Digest, WantedVersion,
+    DeclaredBy, GithubReleaseSource, LocalSource, Platform, PluginConfig, PluginPolicy, PluginSource, PluginUse,
+    PluginValueError, ResolvedPackage, Sha256Digest, WantedVersion,
 };
-use bridge::source::FetchError;
 use engine::StopSignals;
 use engine::events::{Event, EventSink, Message, Severity};
 use futures_util::future::join_all;
 use tokio::sync::Mutex;
 
-use crate::program::{Program, UndeclaredPackage};
+use crate::program::Program;
 use crate::registry::packages::CorePackage;
-use config::diagnostics::{Code, Diagnostic, Span, finish};
+use config::diagnostics::{Diagnostic, finish};
 
+use super::package_request::{PackageError, PackageFolders, PackageRequest};
 use super::plugin_events::{LoadedPlugins, run_event_sink};
+use super::recorded_plugin::RecordedPlugin;
 use super::{Approval, Stacks};
-
-const PACKAGE: Code = Code("package");
 
 /// Variable with the base URL of a server with the API of GitHub that has the releases.
 const API_URL: &str = "SC_PACKAGES_API_URL";
@@ -43,6 +42,9 @@ const API_URL: &str = "SC_PACKAGES_API_URL";
 pub trait DownloadApproval: Send + Sync {
     /// Returns whether these packages may be downloaded.
     async fn approve(&self, downloads: &[PackageDownload]) -> Approval;
+
+    /// Returns whether a plugin that no stack declares may be used for recorded resources.
+    async fn approve_recorded(&self, recorded: &RecordedPlugin) -> Approval;
 }
 
 /// Package that is not on this machine.
@@ -52,24 +54,6 @@ pub struct PackageDownload {
     pub package: CorePackage,
     /// Size of the download in bytes.
     pub bytes: u64,
-}
-
-/// Package that a run needs, and why.
-#[derive(Clone, Debug)]
-pub struct PackageRequest {
-    /// The package.
-    pub package: CorePackage,
-    /// Name of the resource that needs it, in words: `the core type "s3-bucket" of media`.
-    pub needed_by: String,
-    /// Position of what needs it.
-    pub span: Option<Span>,
-}
-
-impl From<UndeclaredPackage> for PackageRequest {
-    fn from(undeclared: UndeclaredPackage) -> Self {
-        let UndeclaredPackage { package, resource, type_name, span } = undeclared;
-        Self { package, needed_by: format!("the core type {type_name:?} of {resource}"), span: Some(span) }
-    }
 }
 
 /// Place that a package is taken from.
@@ -123,21 +107,13 @@ pub(super) enum CorePackagesError {
     Stopped,
 }
 
-/// Reason why a package cannot be located or installed.
-#[derive(Debug, thiserror::Error)]
-enum PackageError {
-    #[error(transparent)]
-    Install(#[from] InstallError),
-    #[error(transparent)]
-    Name(#[from] PluginValueError),
-}
-
 /// Packages of core types of a command. Clones share what was found and approved.
 #[derive(Clone)]
 pub struct CorePackages {
     releases: GithubReleases,
     cache: PathBuf,
     lock: PackageLock,
+    policy: Arc<PluginPolicy>,
     /// Folder of plugins of the `pulumi` command line.
     pulumi_plugins: Option<PathBuf>,
     api_url: Option<String>,
@@ -153,17 +129,24 @@ struct Provided {
     is_approved: bool,
 }
 
+/// Returns the folder in which the `pulumi` command line installs plugins.
+pub(super) fn pulumi_plugins(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let variable = |name: &str| variables.get(name).filter(|value| !value.is_empty());
+    let home = variable("PULUMI_HOME").map(PathBuf::from);
+    let home = home.or_else(|| variable("HOME").map(|home| Path::new(home).join(".pulumi")));
+    home.map(|home| home.join("plugins"))
+}
+
 impl CorePackages {
     /// Returns the packages of core types for stacks, in the environment of their caller.
     pub(super) fn new(stacks: &Stacks, settings: CacheSettings) -> Self {
         let variable = |name: &str| stacks.process_context.environment.get(name).filter(|value| !value.is_empty());
-        let pulumi_home = variable("PULUMI_HOME").map(PathBuf::from);
-        let pulumi_home = pulumi_home.or_else(|| variable("HOME").map(|home| Path::new(home).join(".pulumi")));
         Self {
             cache: settings.folder.clone(),
             lock: PackageLock::default(),
+            policy: Arc::clone(&stacks.policy),
             releases: GithubReleases::new(settings),
-            pulumi_plugins: pulumi_home.map(|home| home.join("plugins")),
+            pulumi_plugins: pulumi_plugins(&stacks.process_context.environment),
             api_url: variable(API_URL).cloned(),
             approval: None,
             provided: Arc::default(),
@@ -186,7 +169,7 @@ impl CorePackages {
         let mut plugins = Vec::new();
         for request in requests {
             let plugin = self.plugin(request.package);
-            plugins.push(plugin.map_err(|error| self.diagnostic(&request, &error.into())));
+            plugins.push(plugin.map_err(|error| request.diagnostic(&error.into(), &self.places())));
         }
         all_or_errors(plugins)
     }
@@ -194,6 +177,7 @@ impl CorePackages {
     fn plugin(&self, package: CorePackage) -> Result<PluginConfig, PluginValueError> {
         let source = PluginSource::GithubRelease(self.release(package));
         let mut plugin = PluginConfig::new(package.name.parse()?, source);
+        plugin.declared_by = DeclaredBy::Program { repository: package.repository() };
         plugin.optional_env = package.variables().map(str::to_owned).collect();
         Ok(plugin)
     }
@@ -240,8 +224,9 @@ impl CorePackages {
         let mut provided = self.provided.lock().await;
         let mut seen: BTreeSet<&str> = provided.packages.keys().copied().collect();
         let names: Vec<&str> = requests.iter().map(|request| request.package.name).collect();
-        let new = requests.into_iter().filter(|request| seen.insert(request.package.name)).collect();
+        let new: Vec<_> = requests.into_iter().filter(|request| seen.insert(request.package.name)).collect();
         let work = async {
+            self.check_policy(&new, &is_attached)?;
             let located = self.locate_all(new, &is_attached).await?;
             self.approve(&located, &mut provided.is_approved, signals).await?;
             self.download(&located, events).await?;
@@ -257,6 +242,23 @@ impl CorePackages {
         }
     }
 
+    /// Checks that the policy allows packages, before one is looked for.
+    fn check_policy(
+        &self,
+        requests: &[PackageRequest],
+        is_attached: &impl Fn(&str) -> bool,
+    ) -> Result<(), CorePackagesError> {
+        let refusal = |request: &PackageRequest| {
+            let plugin = self.plugin(request.package).map_err(PackageError::from);
+            let usage = if is_attached(request.package.name) { PluginUse::Attached } else { PluginUse::Package };
+            let checked = plugin.and_then(|plugin| Ok(self.policy.check(&plugin, usage).map_err(Box::new)?));
+            checked.err().map(|error| request.diagnostic(&error, &self.places()))
+        };
+        let mut refused: Vec<Diagnostic> = requests.iter().filter_map(refusal).collect();
+        finish(&mut refused);
+        if refused.is_empty() { Ok(()) } else { Err(CorePackagesError::NotInstalled(refused)) }
+    }
+
     async fn locate_all(
         &self,
         requests: Vec<PackageRequest>,
@@ -265,7 +267,7 @@ impl CorePackages {
         let locate = async |request: PackageRequest| {
             let is_attached = is_attached(request.package.name);
             let located = self.locate_one(request.package, is_attached).await;
-            located.map_err(|error| self.diagnostic(&request, &error)).map(|located| (request, located))
+            located.map_err(|error| request.diagnostic(&error, &self.places())).map(|located| (request, located))
         };
         all_or_errors(join_all(requests.into_iter().map(locate)).await)
     }
@@ -280,13 +282,15 @@ impl CorePackages {
         };
         let version = package.version.parse()?;
         let find = |plugins: &PathBuf| find_in_pulumi_folder(plugins, &plugin.package, &version);
-        let (pulumi_folder, refused) = match self.pulumi_plugins.as_ref().map_or(Ok(None), find) {
+        // A package there has no digest.
+        let pulumi_plugins = self.pulumi_plugins.as_ref().filter(|_| self.policy.requires_checksum.is_none());
+        let (pulumi_folder, refused) = match pulumi_plugins.map_or(Ok(None), find) {
             Ok(found) => (found, None),
             Err(error) => (None, Some(refusal(package, &error))),
         };
         let location = PackageLocation::first(is_attached, cached, pulumi_folder);
         if let PackageLocation::PulumiFolder(path) = &location {
-            plugin.source = PluginSource::Local(LocalSource { path: path.clone(), checksum: None });
+            plugin.source = PluginSource::Local(LocalSource::new(path.clone()));
         }
         let refused = refused.filter(|_| location == PackageLocation::Release);
         Ok(LocatedPackage { package, plugin, release, location, refused })
@@ -304,11 +308,13 @@ impl CorePackages {
         let find_size = async |(request, located): &(PackageRequest, LocatedPackage)| {
             let (names, release) = (located.plugin.names(), &located.release);
             let locked = self.installer(&()).locked(&self.releases, names, release);
-            if let Some(bytes) = locked.map_err(|error| self.diagnostic(request, &error.into()))?.and_then(asset_size) {
+            if let Some(bytes) =
+                locked.map_err(|error| request.diagnostic(&error.into(), &self.places()))?.and_then(asset_size)
+            {
                 return Ok(PackageDownload { package: located.package, bytes });
             }
             let bytes = self.releases.download_size(located.plugin.names(), &located.release).await;
-            let bytes = bytes.map_err(|error| self.diagnostic(request, &error.into()))?;
+            let bytes = bytes.map_err(|error| request.diagnostic(&error.into(), &self.places()))?;
             Ok(PackageDownload { package: located.package, bytes })
         };
         let downloads = all_or_errors(join_all(missing.map(find_size)).await)?;
@@ -343,70 +349,25 @@ impl CorePackages {
             let events = DownloadEvents { package: request.package.name, events: Arc::clone(&host_events) };
             let installed =
                 self.installer(&events).install(&self.releases, located.plugin.names(), &located.release).await;
-            installed.map(drop).map_err(|error| self.diagnostic(request, &error.into()))
+            installed.map(drop).map_err(|error| request.diagnostic(&error.into(), &self.places()))
         };
         all_or_errors(join_all(missing.map(download)).await).map(drop)
     }
 
-    fn installer<'e>(&self, events: &'e dyn FetchEvents) -> Installer<'e> {
-        Installer { lock: self.lock.clone(), cache: self.cache.clone(), ..Installer::new(events) }
+    /// Returns the folders that a package can be copied to.
+    fn places(&self) -> PackageFolders<'_> {
+        PackageFolders { cache: &self.cache, pulumi: self.pulumi_plugins.as_deref() }
     }
 
-    /// Returns the error of a package that cannot be installed, with the ways to provide it.
-    fn diagnostic(&self, request: &PackageRequest, error: &PackageError) -> Diagnostic {
-        let PackageRequest { package: CorePackage { name, version, .. }, needed_by, span } = request;
-        let summary = MessageText::new(format_args!(
-            "{needed_by} needs version {version} of the package {name:?}, which cannot be installed: {}",
-            chain(error)
-        ));
-        let declare = format!("declare a plugin of the package in `plugins`: `name: {name}`");
-        let found = Diagnostic::error(PACKAGE, *span, summary);
-        let PackageError::Install(error) = error else { return found.help(declare) };
-        match error {
-            InstallError::Fetch(FetchError::RateLimited { credential: None, .. }) => {
-                found.help("set GITHUB_TOKEN: requests with a token have a higher rate limit")
-            }
-            InstallError::Fetch(fetch) if fetch.is_unreachable() => {
-                let pulumi = self.pulumi_plugins.as_deref().unwrap_or(Path::new("~/.pulumi/plugins"));
-                found
-                    .help(format_args!(
-                        "on a machine with network, run `sc plugin install` and copy {}, or run `pulumi plugin install \
-                         resource {name} {version}` and copy {}",
-                        self.cache.display(),
-                        pulumi.display()
-                    ))
-                    .help(format_args!("or {declare}, with a source that is available here"))
-            }
-            InstallError::NoAsset { .. } | InstallError::NoPlatform => {
-                found.help(format_args!("{declare}, with a source that is built for this platform"))
-            }
-            InstallError::ChecksumMismatch { .. } | InstallError::PublishedMismatch { .. } => found
-                .help("the download was deleted: it may have been changed on its way; run the command again")
-                .help(format_args!(
-                    "if the digest still differs, report it to the author, or {declare}, with another source"
-                )),
-            InstallError::NotUploaded { .. }
-            | InstallError::Unusable { .. }
-            | InstallError::NotExecutable { .. }
-            | InstallError::NotInArchive { .. }
-            | InstallError::Archive { .. } => found
-                .help("nothing of it was kept: run the command again once its author has repaired the release")
-                .help(format_args!("or {declare}, with another source")),
-            InstallError::NoDigest { .. } => found.help(format_args!(
-                "{declare}, with a `checksum`, or run `pulumi plugin install resource {name} {version}`"
-            )),
-            other => match other.hint() {
-                Some(hint) => found.help(hint),
-                None => found.help(declare),
-            },
-        }
+    fn installer<'e>(&self, events: &'e dyn FetchEvents) -> Installer<'e> {
+        Installer { lock: self.lock.clone(), cache: self.cache.clone(), ..Installer::new(events) }
     }
 }
 
 /// Returns the size of the asset of a package for this machine, in bytes.
 fn asset_size(package: ResolvedPackage) -> Option<u64> {
     let ResolvedPackage::Release(release) = package else { return None };
-    Some(release.assets.get(&Platform::current()?)?.size)
+    release.assets.get(&Platform::current()?)?.size
 }
 
 /// Returns the warning about a plugin in the folder of the `pulumi` command line that another user could have changed.

@@ -1,15 +1,16 @@
 //! Opening of a stack for a run: its lock and its state, and what has to hold before anything is changed. The packages of the
 //! recorded resources are served, the state has not lost its resources, and outputs refer to what there is.
 
-use std::sync::PoisonError;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
 
 use bridge::host::PluginHost;
 use bridge::message_text::MessageText;
-use engine::BUILT_IN;
 use engine::events::{ActivityKind, Event, Message, Operation, Severity};
+use engine::{BUILT_IN, base_package};
 use pulumi_proto::urn::{TypeToken, Urn};
 use state::store::StoreError;
-use state::{JournalMode, Snapshot, StackState, StateError, UnexplainedEmptyState};
+use state::{JournalMode, ResourceState, Snapshot, StackState, StateError, UnexplainedEmptyState};
 
 use super::secrets_access::{other_provider_text, secrets_change_text};
 use super::{OperationError, StackRun};
@@ -52,7 +53,7 @@ impl StackRun {
         self.check_recorded(host, operation, state.snapshot()).await
     }
 
-    /// Loads the packages that only recorded resources need. Checks that each recorded resource is served, and the references
+    /// Loads the packages and plugins that only recorded resources need. Checks that each recorded resource is served, and the references
     /// to outputs.
     pub(super) async fn check_recorded(
         &self,
@@ -61,6 +62,7 @@ impl StackRun {
         recorded: &Snapshot,
     ) -> Result<(), OperationError> {
         self.load_recorded_packages(host, recorded).await?;
+        self.load_recorded_plugins(host, recorded).await?;
         check_packages_are_served(host, recorded)?;
         self.check_outputs(host, operation, recorded).await
     }
@@ -112,12 +114,18 @@ pub(super) fn unserved_resources<'s>(
     host: &PluginHost,
     snapshot: &'s Snapshot,
 ) -> impl Iterator<Item = (String, &'s Urn)> {
+    // Providers whose plugins serve their packages after Parameterize.
+    let has_base = |provider: &&Arc<ResourceState>| {
+        provider.is_provider() && base_package(provider).is_some_and(|base| host.serves_base(base))
+    };
+    let of_bases: BTreeSet<&Urn> = snapshot.resources.iter().filter(has_base).map(|provider| &provider.urn).collect();
     snapshot.resources.iter().filter_map(move |resource| {
-        let provider = TypeToken::new(resource.provider.as_ref()?.urn.type_token());
-        let package = provider.provider_package()?;
+        let provider = &resource.provider.as_ref()?.urn;
+        let type_token = TypeToken::new(provider.type_token());
+        let package = type_token.provider_package()?;
         // A resource with `retainOnDelete` is removed from the state without a call to its provider.
         let is_unserved = !resource.retain_on_delete && package != BUILT_IN && !host.serves(package);
-        is_unserved.then(|| (package.to_owned(), &resource.urn))
+        (is_unserved && !of_bases.contains(provider)).then(|| (package.to_owned(), &resource.urn))
     })
 }
 

@@ -40,6 +40,7 @@ impl RunEventSink {
                 self.builds.lock().unwrap_or_else(PoisonError::into_inner).insert(plugin.clone());
                 return self.activity(ActivityKind::Build, plugin, ActivityStage::Started);
             }
+            FetchEvent::BuildOutput(line) => Message { logged: true, ..about(Severity::Info, line) },
             FetchEvent::Started { name, bytes } => {
                 return self.download(plugin.clone(), |known| {
                     let stage = DownloadStage::Started;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bridge::host::{HostError, HostEvents, LockUpdate};
-use bridge::install::LockChange;
+use bridge::install::{LockChange, LockRule};
 use bridge::plugin::{Platform, PluginConfig, PluginSource, ResolvedPackage, WantedVersion};
 use config::Stack;
 use engine::StopSignals;
 use engine::events::EventSink;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
-use super::core_packages::PackageRequest;
+use super::package_request::PackageRequest;
 use super::plugin_events::run_event_sink;
 use super::plugins::load_error_in;
 use super::{OperationError, PluginSettings, Stacks};
@@ -72,6 +72,7 @@ impl PluginSettings {
         let mut problems = BTreeSet::new();
         for plugin in self.locked_plugins(stacks)? {
             problems.extend(self.sources.lock_problem(&plugin).map_err(OperationError::Lock)?);
+            problems.extend(self.sources.terraform_lock_problem(&plugin).map_err(OperationError::Lock)?);
         }
         let undeclared = self.sources.lock.undeclared().map_err(OperationError::Lock)?;
         problems.extend(undeclared.into_iter().map(|name| format!("{name} is declared by no stack")));
@@ -79,7 +80,7 @@ impl PluginSettings {
     }
 
     /// Returns the enabled plugins of the requested stacks, and the packages of their core types.
-    fn locked_plugins(&self, stacks: &Stacks) -> Result<Vec<PluginConfig>, OperationError> {
+    pub(super) fn locked_plugins(&self, stacks: &Stacks) -> Result<Vec<PluginConfig>, OperationError> {
         let declared = stacks.requested().flat_map(|stack| &stack.plugins).map(|declared| declared.plugin.clone());
         let packages = self.packages.plugins(package_requests(stacks))?;
         Ok(declared.filter(|plugin| plugin.enabled).chain(packages).collect())
@@ -112,7 +113,22 @@ impl PluginSettings {
             let key = self.sources.lock_key(plugin).map(|key| format!("{key:?}"));
             self.is_requested(plugin, request) && key.is_some_and(|key| seen.insert(key))
         });
+        let mut providers = self.locked_plugins(stacks)?;
+        providers.retain(|plugin| {
+            let is_named = request.names.is_empty() || request.names.iter().any(|name| name == plugin.name.as_str());
+            let key = self.sources.terraform_lock_key(plugin).map(|key| format!("{key:?}"));
+            is_named && key.is_some_and(|key| seen.insert(key))
+        });
         let events = run_event_sink(events, &self.loaded);
+        let lock_provider = async |plugin: PluginConfig| {
+            let (updates, accepts_replaced) = (request.updates, !request.names.is_empty());
+            let update = LockUpdate { updates, accepts_replaced, to: None };
+            let change = self.sources.lock_terraform_provider(&plugin, &update, &events).await;
+            match change {
+                Ok(change) => change.map(|change| Ok(LockedPlugin { plugin, change })),
+                Err(error) => Some(Err((plugin.name, error))),
+            }
+        };
         let lock = async |plugin: PluginConfig| {
             // What is accepted has to be named.
             let (updates, accepts_replaced, to) = (request.updates, !request.names.is_empty(), request.to.clone());
@@ -128,12 +144,13 @@ impl PluginSettings {
                     .map_err(|error| (plugin.name, error)),
             )
         };
-        let all = tokio::select! {
-            all = join_all(plugins.into_iter().map(lock)) => all,
+        let (plugins, providers) = (plugins.into_iter().map(lock), providers.into_iter().map(lock_provider));
+        let (all, of_providers) = tokio::select! {
+            all = join(join_all(plugins), join_all(providers)) => all,
             () = signals.stop.cancelled() => return Err(OperationError::Stopped),
         };
         let (mut locked, mut failed) = (Vec::new(), Vec::new());
-        for result in all.into_iter().flatten() {
+        for result in all.into_iter().chain(of_providers).flatten() {
             match result {
                 Ok(plugin) => locked.push(plugin),
                 Err(failure) => failed.push(failure),
@@ -143,6 +160,27 @@ impl PluginSettings {
         let packages: Vec<PackageRequest> = package_requests(stacks).collect();
         let error = (!failed.is_empty()).then(|| load_error_in(&requested, &packages, failed));
         Ok(LockReport { locked, error })
+    }
+
+    /// Returns what a plugin that no stack declares would mean now. Changes nothing.
+    ///
+    /// # Errors
+    /// [`OperationError::Plugins`]; [`OperationError::Stopped`] if the user stopped the operation.
+    pub async fn resolve_new(
+        &self,
+        plugin: &PluginConfig,
+        events: &Arc<dyn EventSink>,
+        signals: &StopSignals,
+    ) -> Result<Option<ResolvedPackage>, OperationError> {
+        let events = run_event_sink(events, &self.loaded);
+        let sources = self.clone().with_lock_rule(LockRule::Locked).sources;
+        let update = LockUpdate { updates: true, ..LockUpdate::default() };
+        let change = tokio::select! {
+            change = sources.lock(plugin, &update, &events) => change,
+            () = signals.stop.cancelled() => return Err(OperationError::Stopped),
+        };
+        let change = change.map_err(|error| OperationError::Plugins { error, found: Vec::new() })?;
+        Ok(change.map(|change| change.after))
     }
 
     /// Records the assets of further platforms.
@@ -171,13 +209,13 @@ fn for_platform(plugin: &PluginConfig, platform: Platform) -> PluginConfig {
     match &mut plugin.source {
         PluginSource::GithubRelease(source) => source.platform = Some(platform),
         PluginSource::Git(source) => source.platform = Some(platform),
-        PluginSource::Local(_) => {}
+        PluginSource::Local(_) | PluginSource::Installed(_) => {}
     }
     plugin
 }
 
 /// Returns the packages of core types that stacks and the programs of their keys need, each as often as it is needed.
-fn package_requests(stacks: &Stacks) -> impl Iterator<Item = PackageRequest> {
+pub(super) fn package_requests(stacks: &Stacks) -> impl Iterator<Item = PackageRequest> {
     let programs = [stacks.programs(), stacks.key_programs()].concat();
     let requests: Vec<_> = programs.iter().flat_map(|program| program.undeclared_packages()).collect();
     requests.into_iter().map(PackageRequest::from)

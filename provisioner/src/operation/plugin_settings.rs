@@ -7,18 +7,23 @@ use std::sync::Arc;
 
 use bridge::host::{AttachedPlugin, PluginPool, Sources};
 use bridge::install::{
-    CacheSettings, GitRepositories, GithubReleases, LOCK_FILE, LocalPackages, LockRule, PackageLock, Verification,
+    CacheSettings, GitRepositories, GithubReleases, InstalledPackages, LOCK_FILE, LocalPackages, LockRule,
+    PackageCopies, PackageLock, TerraformProviders, Verification,
 };
 use bridge::plugin::{PluginConfig, PluginVersion};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::grpc::Limits;
-use bridge::source::Credentials;
+use bridge::source::{Credentials, FileServer};
 
-use super::core_packages::CorePackages;
+use super::core_packages::{CorePackages, pulumi_plugins};
 use super::plugin_events::LoadedPlugins;
 use super::{SetupError, Stacks};
 use crate::registry::packages;
 
+/// Environment variable with the folders of plugins, as PATH has folders.
+const PLUGIN_PATH: &str = "SC_PLUGIN_PATH";
+/// Environment variable with the address of a mirror.
+const PLUGIN_MIRROR: &str = "SC_PLUGIN_MIRROR";
 /// Environment variable for which files of packages in the cache are read at a start.
 const VERIFY: &str = "SC_VERIFY";
 
@@ -73,6 +78,7 @@ impl PluginSettings {
                 let masker = Arc::clone(&stacks.masker);
                 move |token| masker.add_text(token)
             }),
+            copies: package_copies(variables, &root)?,
         };
         let type_cache = fetched.folder.join("types");
         let local = LocalPackages {
@@ -80,11 +86,18 @@ impl PluginSettings {
             cache: fetched.folder.clone(),
             environment: of_builds.clone(),
             spawner: spawner.clone(),
+            verification: fetched.verification,
+            is_offline: fetched.is_offline,
         };
+        let installed = InstalledPackages::new(fetched.clone(), local.clone(), pulumi_plugins(variables));
         let sources = Sources {
             local: Some(Arc::new(local)),
             github_release: Some(Arc::new(GithubReleases::new(fetched.clone()))),
             git: Some(Arc::new(GitRepositories::new(fetched.clone()))),
+            installed: Some(Arc::new(installed)),
+            terraform: Some(Arc::new(TerraformProviders::new(fetched.clone()))),
+            policy: Arc::clone(&stacks.policy),
+            overrides: BTreeMap::new(),
             lock: PackageLock::default(),
             cache: fetched.folder.clone(),
         };
@@ -135,11 +148,15 @@ fn offline(environment: &HostEnvironment) -> HostEnvironment {
     HostEnvironment::new(all)
 }
 
+/// Returns whether the command runs in a pipeline, as `CI` says.
+pub(super) fn is_pipeline(stacks: &Stacks) -> bool {
+    stacks.process_context.environment.get("CI").is_some_and(|value| !value.is_empty())
+}
+
 /// Returns the lock file of a repository. A pipeline never changes it.
 fn package_lock(stacks: &Stacks, sources: &Sources) -> PackageLock {
     let root = &stacks.repository.root;
-    let is_pipeline = stacks.process_context.environment.get("CI").is_some_and(|value| !value.is_empty());
-    let rule = match (stacks.fetch_rules.locked, is_pipeline, root.join(LOCK_FILE).exists()) {
+    let rule = match (stacks.fetch_rules.locked, is_pipeline(stacks), root.join(LOCK_FILE).exists()) {
         (true, ..) => LockRule::Locked,
         (false, true, true) => LockRule::LockedInPipeline,
         (false, true, false) => LockRule::ReadOnly,
@@ -151,7 +168,25 @@ fn package_lock(stacks: &Stacks, sources: &Sources) -> PackageLock {
     }
     let plugins = stacks.stacks.iter().flat_map(|stack| &stack.plugins).map(|declared| &declared.plugin);
     let of_core_types = packages::repositories().map(|repository| format!("github-release github.com/{repository}"));
-    lock.with_declared(plugins.filter_map(|plugin| sources.lock_key(plugin)), of_core_types)
+    let keys = plugins.flat_map(|plugin| [sources.lock_key(plugin), sources.terraform_lock_key(plugin)]).flatten();
+    lock.with_declared(keys, of_core_types)
+}
+
+/// Returns the folders of plugins and the mirror that are asked before the place of a plugin.
+fn package_copies(variables: &BTreeMap<String, String>, root: &Path) -> Result<PackageCopies, SetupError> {
+    let variable = |name: &str| variables.get(name).filter(|value| !value.is_empty());
+    let of_account = variable("XDG_DATA_HOME").map(PathBuf::from);
+    let of_account = of_account.or_else(|| Some(Path::new(variable("HOME")?).join(".local/share")));
+    let folders = match variable(PLUGIN_PATH) {
+        Some(path) => std::env::split_paths(path).map(|folder| root.join(folder)).collect(),
+        None => of_account.map(|folder| folder.join("sc/plugins")).into_iter().collect(),
+    };
+    let mirror = variable(PLUGIN_MIRROR).cloned();
+    if let Some(address) = &mirror {
+        FileServer::check_address(address)
+            .map_err(|error| SetupError::Mirror { variable: PLUGIN_MIRROR, error: Box::new(error) })?;
+    }
+    Ok(PackageCopies { folders, mirror })
 }
 
 /// Returns the rule for which files of packages in the cache are read at a start.

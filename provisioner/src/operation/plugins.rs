@@ -11,7 +11,7 @@ use bridge::plugin::{PluginConfig, PluginName, Sha256Digest};
 use bridge::provider::grpc::{AuthEntry, PluginInit};
 use futures_util::future::{join_all, try_join_all};
 
-use crate::program::{Program, SchemaFindings};
+use crate::program::{Program, ResolvedPlugins, SchemaFindings};
 use crate::registry::recipes;
 use crate::schema::Package;
 use config::diagnostics::{Code, Diagnostic, Severity as DiagnosticSeverity, Span, finish};
@@ -21,8 +21,9 @@ use engine::{DeploymentRequest, StopSignals};
 use pulumi_proto::property::PropertyValue;
 use state::Snapshot;
 
-use super::core_packages::{LocatedPackage, PackageRequest};
+use super::core_packages::LocatedPackage;
 use super::opening::unserved_resources;
+use super::package_request::PackageRequest;
 use super::plugin_events::run_event_sink;
 use super::{OperationError, PluginSettings, StackRun};
 
@@ -39,14 +40,14 @@ impl StackRun {
             let settings = self.plugins.host_settings(&self.program.stack().project, &self.events, &self.signals);
             let settings = HostSettings { first_instances, ..settings };
             let host = self.plugins.load(self.program.stack(), provided, &requests, settings, &self.signals).await?;
-            self.set_versions(&host)?;
+            self.set_resolved(&host)?;
             Ok(host)
         };
         self.host.get_or_try_init(load).await.cloned()
     }
 
-    /// Tells the program the versions of the plugins. Emits warnings.
-    fn set_versions(&self, host: &PluginHost) -> Result<(), OperationError> {
+    /// Tells the program the versions of the plugins, and what their parameters mean. Emits warnings.
+    fn set_resolved(&self, host: &PluginHost) -> Result<(), OperationError> {
         let mut versions = host.versions();
         for plugin in self.program.stack().plugins.iter().map(|declared| &declared.plugin) {
             // A process that runs already has no package.
@@ -58,7 +59,7 @@ impl StackRun {
         }
         let (errors, warnings): (Vec<_>, Vec<_>) = self
             .program
-            .set_versions(versions)
+            .set_resolved(ResolvedPlugins { versions, subpackages: host.subpackages() })
             .into_iter()
             .partition(|found| found.severity == DiagnosticSeverity::Error);
         for warning in warnings {
@@ -165,7 +166,7 @@ impl StackRun {
 }
 
 /// Returns the plugin of a package that no plugin of the stack declares.
-fn undeclared(config: PluginConfig, stack: &Stack) -> DeclaredPlugin {
+pub(super) fn undeclared(config: PluginConfig, stack: &Stack) -> DeclaredPlugin {
     let init = PluginInit { project: stack.project.clone(), stack: stack.name.clone(), ..PluginInit::default() };
     declared(config, init)
 }

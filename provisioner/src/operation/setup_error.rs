@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use bridge::error::{Hint, closest};
 use bridge::fs::FileError;
 use bridge::message_text::MessageText;
+use bridge::source::FetchError;
 use config::ForeignOwner;
 use state::secrets::SecretsError;
 use state::store::{ReferenceError, StackReference, StoreError};
@@ -77,6 +78,31 @@ pub enum SetupError {
         variable: &'static str,
         /// Value of the variable.
         value: String,
+    },
+    /// An environment variable has no valid address of a mirror.
+    #[error("{variable} cannot be used")]
+    Mirror {
+        /// The variable.
+        variable: &'static str,
+        /// Reason.
+        #[source]
+        error: Box<FetchError>,
+    },
+    /// A local build was named for a plugin that no stack declares.
+    #[error("no stack declares the plugin {name}, so that no local build can take its place")]
+    UnknownOverride {
+        /// Name of the plugin.
+        name: String,
+        /// Names of the plugins that the stacks declare.
+        declared: Vec<String>,
+    },
+    /// A local build was named where only what is locked may run.
+    #[error("no local build may take the place of the plugin {name} {place}")]
+    OverrideRefused {
+        /// Name of the plugin.
+        name: String,
+        /// Place where it may not.
+        place: LockedPlace,
     },
     /// The project or the stack has a name that no state can have.
     #[error(transparent)]
@@ -235,9 +261,18 @@ impl Hint for SetupError {
              `azblob://container/prefix` or `postgres://host/database`, with the parameters that `pulumi login` takes"
                 .into(),
         ),
+        Self::UnknownOverride { declared, .. } if declared.is_empty() => Some("the stacks declare no plugins".into()),
+        Self::UnknownOverride { name, declared } => Some(match closest(name, declared.iter().map(String::as_str)) {
+            Some(close) => MessageText::new(format_args!("did you mean {close}? The stacks declare: {}", declared.join(", "))),
+            None => MessageText::new(format_args!("the stacks declare: {}", declared.join(", "))),
+        }),
+        Self::OverrideRefused { .. } => Some(
+            "leave out --plugin, and unset SC_PLUGIN_OVERRIDE; a policy with `overrides: true` allows it".into(),
+        ),
         Self::Reference(_)
         | Self::LeaseSeconds { .. }
         | Self::Verification { .. }
+        | Self::Mirror { .. }
         | Self::Url { .. }
         | Self::Store { .. }
         | Self::SettingsNotMoved { .. }
@@ -267,6 +302,17 @@ pub fn rename_hint(from: &StackReference, to: &StackReference) -> MessageText {
     }
     text.push_text(&" before the next provision".into());
     text
+}
+
+/// Place where only what is locked may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LockedPlace {
+    /// A command with `--locked`.
+    #[error("with --locked")]
+    Option,
+    /// A pipeline.
+    #[error("in a pipeline (`CI` is set)")]
+    Pipeline,
 }
 
 /// Reason why a URL cannot be that of a new state storage.

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_if_exists};
 use bridge::message_text::MessageText;
+use bridge::plugin::PluginPolicy;
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
 use config::sibling_profiles::differences;
-use config::{LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackNames, Workspace};
+use config::{
+    LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackNames, Workspace, read_plugin_policy,
+};
 use engine::masking::SecretMasker;
 use state::Unrecorded;
 use state::store::{LockHolder, LockInfo, LockLease, OutageReport, ProcessFingerprint};
@@ -126,6 +129,10 @@ pub struct Stacks {
     pub unknown: Vec<String>,
     /// Client stacks that a selection of all stacks has passed by: folders with a client.yaml and no server.yaml.
     pub client_stacks: Vec<String>,
+    /// Folder that the command runs in.
+    pub folder: PathBuf,
+    /// Rules about the plugins that may be used; none for stacks that are read for their states alone.
+    pub policy: Arc<PluginPolicy>,
     /// Rules of the user for places of packages.
     pub fetch_rules: FetchRules,
     /// True if these are all stacks of the repository.
@@ -158,7 +165,7 @@ impl Stacks {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
             Ok(loaded) => {
                 let Loaded { repository, stacks_folder, stacks, client_stacks, .. } = loaded;
-                let Loaded { warnings, requested, from_store, unknown, are_all, .. } = loaded;
+                let Loaded { warnings, requested, from_store, unknown, are_all, policy, .. } = loaded;
                 let StacksRequest { process_context, process, masker, unrecorded, outages, .. } = request;
                 let fetch_rules = request.fetch_rules;
                 let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect::<Vec<_>>());
@@ -175,6 +182,8 @@ impl Stacks {
                     from_store,
                     unknown,
                     client_stacks: if selection.names().next().is_none() { client_stacks } else { Vec::new() },
+                    folder: request.folder.to_owned(),
+                    policy: Arc::new(policy),
                     fetch_rules,
                     are_all,
                     process,
@@ -267,6 +276,7 @@ struct Loaded {
     from_store: Vec<String>,
     unknown: Vec<String>,
     are_all: bool,
+    policy: PluginPolicy,
 }
 
 fn load(
@@ -280,6 +290,14 @@ fn load(
     secrets_store::remove_abandoned_files(&repository.root);
     let profile = match Profile::read(request.profile, &repository, process_context, sources) {
         Ok(profile) => profile,
+        Err(found) => return Ok(Err(found)),
+    };
+    let policy = match request.reading {
+        Reading::Whole | Reading::WithoutValues | Reading::WithValues => read_plugin_policy(process_context, sources),
+        Reading::StateOnly => Ok(PluginPolicy::default()),
+    };
+    let policy = match policy {
+        Ok(policy) => policy,
         Err(found) => return Ok(Err(found)),
     };
     let types = recipes::built_in_types();
@@ -330,9 +348,18 @@ fn load(
         && !has_errors(&warnings)
         && names.iter().all(|name| requested.contains(name))
         && is_only_folder(request, &repository, &stacks_folder);
-    let loaded =
-        Loaded { repository, stacks_folder, stacks, client_stacks, warnings, requested, from_store, unknown, are_all };
-    Ok(Ok(loaded))
+    Ok(Ok(Loaded {
+        repository,
+        stacks_folder,
+        stacks,
+        client_stacks,
+        warnings,
+        requested,
+        from_store,
+        unknown,
+        are_all,
+        policy,
+    }))
 }
 
 /// Returns whether all stacks of a repository are in one folder, as far as its profiles tell: whether no other profile names a folder.
