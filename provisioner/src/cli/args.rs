@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use bridge::plugin::PluginValueError;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use provisioner::operation::PluginOverride;
 use pulumi_proto::resource_id::ResourceId;
 use state::JournalMode;
 
@@ -90,6 +92,15 @@ pub(crate) struct DirArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
+/// Local builds that take the place of declared plugins.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct OverrideArgs {
+    /// Run this local build (an executable, or a folder with one) in place of the declared plugin NAME; can be repeated. Nothing of
+    /// it is recorded. Refused with --locked and where CI is set (SC_PLUGIN_OVERRIDE)
+    #[arg(long = "plugin", value_name = "NAME=PATH", value_parser = plugin_override, value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) overrides: Vec<PluginOverride>,
+}
+
 /// Options of a run and of its display.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
@@ -108,6 +119,8 @@ pub(crate) struct RunArgs {
     pub(crate) show: ShowArgs,
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
 }
 
 /// Source of the provider configuration for reads and deletes.
@@ -302,6 +315,14 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         units.into_iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?.trim().parse::<u64>(), bytes)));
     let size = parsed.and_then(|(number, bytes)| number.ok()?.checked_mul(bytes));
     size.ok_or_else(|| "not a size such as 500MB or 2GB".to_owned())
+}
+
+/// Parses `NAME=PATH`, a local build in place of a declared plugin. The path may contain `=`.
+pub(crate) fn plugin_override(text: &str) -> Result<PluginOverride, String> {
+    let parts = text.split_once('=').filter(|(_, path)| !path.is_empty());
+    let (name, path) = parts.ok_or("expected NAME=PATH, such as random=../pulumi-random/bin")?;
+    let name = name.parse().map_err(|error: PluginValueError| error.to_string())?;
+    Ok(PluginOverride { name, path: path.into() })
 }
 
 /// Parses `RESOURCE=ID`. The id may contain `=`.

@@ -97,6 +97,11 @@ impl Selection {
         names.into_iter().collect()
     }
 
+    /// Returns the beginnings of `NAME=PATH` for declared plugins.
+    fn overrides(&self) -> Vec<String> {
+        self.plugins().into_iter().map(|name| format!("{name}=")).collect()
+    }
+
     fn outputs(&self) -> Vec<String> {
         self.declared().outputs
     }
@@ -199,7 +204,8 @@ fn add_candidates(mut command: Command, parents: &[&str], selection: &Arc<Select
             ("secret-get", "name") => Selection::secrets,
             ("delete" | "edit", "path") => Selection::hidden_files,
             ("disallow", "key") => Selection::allowed_keys,
-            ("debug", "plugin") => Selection::plugins,
+            ("debug", "plugin") | ("schema", "name") => Selection::plugins,
+            (_, "overrides") => Selection::overrides,
             _ => continue,
         };
         let (selection, shell) = (Arc::clone(selection), Arc::clone(shell));

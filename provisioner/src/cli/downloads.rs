@@ -1,18 +1,20 @@
-//! Questions whether packages of core types may be downloaded.
+//! Questions whether packages of core types may be downloaded, and whether plugins that no stack declares may be used.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provisioner::operation::{Approval, DownloadApproval, PackageDownload};
+use provisioner::operation::{Approval, DownloadApproval, PackageDownload, RecordedPlugin};
 use tokio::sync::{mpsc, oneshot};
 
 use super::display::{Line, bytes as bytes_text};
 use super::output::Output;
 use super::session::Session;
 
-/// Question whether these packages may be downloaded.
+/// Question to the user.
 struct DownloadQuestion {
-    downloads: Vec<PackageDownload>,
+    /// Lines that precede it.
+    lines: Vec<Line>,
+    question: &'static str,
     reply: oneshot::Sender<Approval>,
 }
 
@@ -22,9 +24,26 @@ struct AskedApproval(mpsc::Sender<DownloadQuestion>);
 #[async_trait]
 impl DownloadApproval for AskedApproval {
     async fn approve(&self, downloads: &[PackageDownload]) -> Approval {
+        let lines = downloads.iter().map(|PackageDownload { package, bytes }| {
+            let (name, version, repository) = (package.name, package.version, package.repository());
+            Line::plain(format!("  {name} {version} ({}), a release of {repository}", bytes_text(*bytes)))
+        });
+        let head = Line::plain("The core types need packages that are not on this machine:");
+        self.ask([head].into_iter().chain(lines).collect(), "Download them?").await
+    }
+
+    async fn approve_recorded(&self, recorded: &RecordedPlugin) -> Approval {
+        let RecordedPlugin { plugin, version, repository } = recorded;
+        let head = Line::plain("Recorded resources need a plugin that no stack declares:");
+        let line = Line::plain(format!("  {} {version}, a release of {repository}", plugin.name));
+        self.ask(vec![head, line], "Download and run it?").await
+    }
+}
+
+impl AskedApproval {
+    async fn ask(&self, lines: Vec<Line>, question: &'static str) -> Approval {
         let (reply, received) = oneshot::channel();
-        let question = DownloadQuestion { downloads: downloads.to_vec(), reply };
-        match self.0.send(question).await {
+        match self.0.send(DownloadQuestion { lines, question, reply }).await {
             Ok(()) => received.await.unwrap_or(Approval::Declined),
             Err(_) => Approval::Declined,
         }
@@ -45,16 +64,11 @@ impl DownloadQuestions {
 
     /// Asks the questions that arrive. Does not return.
     pub(crate) async fn ask(mut self, output: &Output, session: &Session<'_>) -> std::convert::Infallible {
-        while let Some(DownloadQuestion { downloads, reply }) = self.0.recv().await {
+        while let Some(DownloadQuestion { lines, question, reply }) = self.0.recv().await {
             session.pause();
-            let lines = downloads.iter().map(|PackageDownload { package, bytes }| {
-                let (name, version, repository) = (package.name, package.version, package.repository());
-                Line::plain(format!("  {name} {version} ({}), a release of {repository}", bytes_text(*bytes)))
-            });
-            let head = Line::plain("The core types need packages that are not on this machine:");
-            output.print_messages(&[head].into_iter().chain(lines).collect::<Vec<_>>());
+            output.print_messages(&lines);
             // The operation may have been stopped; the error is ignored.
-            reply.send(session.approve("Download them?").await).unwrap_or_default();
+            reply.send(session.approve(question).await).unwrap_or_default();
         }
         std::future::pending().await
     }

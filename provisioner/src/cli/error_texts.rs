@@ -45,6 +45,11 @@ fn hint(cause: &(dyn Error + 'static)) -> Option<MessageText> {
     }
 }
 
+/// Returns the first hint for an error and its causes.
+pub(crate) fn first_hint(error: &(dyn Error + 'static)) -> Option<MessageText> {
+    hint(error).or_else(|| first_hint(error.source()?))
+}
+
 /// Returns the texts of an error. Secrets are masked.
 pub(crate) fn error_texts(error: &anyhow::Error, masker: &SecretMasker) -> ErrorTexts {
     let mask = |text: &MessageText| masker.mask_message(text);

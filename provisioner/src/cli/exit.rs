@@ -99,6 +99,8 @@ fn is_usage(error: &SetupError) -> bool {
             | SetupError::TwoCompressions { .. }
             | SetupError::LeaseSeconds { .. }
             | SetupError::Verification { .. }
+            | SetupError::UnknownOverride { .. }
+            | SetupError::OverrideRefused { .. }
             | SetupError::UnsupportedTarget { .. }
     )
 }

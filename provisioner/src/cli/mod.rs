@@ -26,6 +26,7 @@ mod migrated;
 mod output;
 mod panic;
 mod plaintext;
+mod plugins;
 mod process;
 mod profile_settings;
 mod prompt;

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use bridge::host::PluginPool;
 use bridge::message_text::MessageText;
-use bridge::process::{Spawner, Supervision};
 use config::{PendingCreateRule, Stack};
 use engine::events::{ActivityKind, Event, Message, Operation, Outcome, Severity, Summary};
 use engine::{DeploymentOptions, Scope, UrnPattern};
@@ -21,16 +18,16 @@ use state::{StackAccess, drop_in_background};
 
 use super::access::access_for_change;
 use super::args::{
-    GuardArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, PendingArgs, ProgramArgs, ReplaceArgs, RunArgs,
-    ScopeArgs, ShowArgs, TimeLimitArgs,
+    GuardArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, OverrideArgs, PendingArgs, ProgramArgs, ReplaceArgs,
+    RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs,
 };
-use super::attached_plugins;
 use super::causes::secrets_error;
 use super::display::{self, Secrets};
 use super::downloads::DownloadQuestions;
 use super::exit::{Changes, CliError, Exit};
 use super::guard::Limit;
 use super::output::Output;
+use super::plugins::overridden_plugins;
 use super::prompt;
 use super::questions::{AskedSession, Questions};
 use super::recorded_names;
@@ -55,6 +52,8 @@ pub(crate) struct Runs {
     pub(crate) changes: Changes,
     /// Wait for the lock of a stack.
     pub(crate) lock: LockArgs,
+    /// Local builds that take the place of declared plugins.
+    pub(crate) overrides: OverrideArgs,
     /// Guarantee that a run waits for, if the command line says it.
     pub(crate) journal: JournalArgs,
     /// True if a new stack may begin under the old name of one that was renamed.
@@ -95,6 +94,7 @@ impl Runs {
             limit,
             changes,
             lock,
+            overrides: args.overrides.clone(),
             journal,
             begins_anew: false,
             yes: false,
@@ -116,6 +116,7 @@ impl Runs {
             continue_on_error: false,
             show,
             scope: ScopeArgs::default(),
+            overrides: OverrideArgs::default(),
         };
         Self::new(&run, true, time, changes)
     }
@@ -206,7 +207,7 @@ pub(crate) async fn on_stacks(
 ) -> anyhow::Result<Exit> {
     runs.check_resource_names(stacks)?;
     let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, limit: runs.limit };
-    let mut plugins = plugin_settings(stacks)?;
+    let mut plugins = overridden_plugins(stacks, &runs.overrides)?;
     let (approval, questions) = DownloadQuestions::new(&ui.output, runs.yes);
     plugins.packages.approval = approval;
     let (asked, session_questions) = Questions::new(&ui.output);
@@ -402,14 +403,4 @@ async fn stack_run(
     };
     let inputs = RunInputs { plugins: plugins.clone(), events, signals: session.signals.clone(), options };
     Ok(stacks.run(stack, access, inputs).await?)
-}
-
-/// Returns the settings for the plugins of all stacks. A supervisor starts the plugins, so that none outlives this
-/// process.
-pub(crate) fn plugin_settings(stacks: &Stacks) -> anyhow::Result<PluginSettings> {
-    let program = std::env::current_exe().context("the path of the sc executable cannot be determined")?;
-    let spawner = Spawner::supervised(Arc::new(Supervision::new(&program)?));
-    let mut settings = PluginSettings::new(stacks, spawner, PluginPool::new())?;
-    settings.attached = attached_plugins::read(&stacks.process_context.environment)?;
-    Ok(settings)
 }

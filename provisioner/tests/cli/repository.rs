@@ -107,7 +107,7 @@ fn configuration_errors_are_shown_with_position_and_count() {
     8 |   - name: Files
       |     ^^^^^^^^^^^
       |
-      = hint: the types are local, github-release, git
+      = hint: the types are local, github-release, git, installed
 
     error[plugin]: plugin "Files": invalid name
      --> .sc/stacks/reef/server.yaml:8:11
@@ -123,7 +123,7 @@ fn configuration_errors_are_shown_with_position_and_count() {
     9 |     sauce: {}
       |     ^^^^^
       |
-      = hint: the keys are name, enabled, source, config, passEnv, initSecrets, startTimeout, keep, retry, sandbox, readable, writable, ports, package, protocol, goPlugin, startAttempts
+      = hint: the keys are name, enabled, source, parameters, config, passEnv, initSecrets, startTimeout, keep, retry, sandbox, readable, writable, ports, package, protocol, goPlugin, startAttempts
 
     error: the configuration has 3 errors; nothing was changed
     "#);

@@ -8,7 +8,8 @@ use pulumi_proto::resource_id::ResourceId;
 
 use crate::cli::access::{check_passphrases, create_buckets};
 use crate::cli::args::{
-    EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, ShowArgs, StackArgs, TimeLimitArgs, resource_and_id,
+    EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, OverrideArgs, ShowArgs, StackArgs, TimeLimitArgs,
+    resource_and_id,
 };
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::runs::{Runs, on_stacks};
@@ -52,6 +53,8 @@ pub(crate) struct ImportArgs {
     /// Do not ask: download packages that core types need
     #[arg(short, long)]
     yes: bool,
+    #[command(flatten)]
+    overrides: OverrideArgs,
 }
 
 /// Runs the command.
@@ -61,6 +64,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ImportArgs) -> anyh
     runs.options.allow_empty = args.empty.allow_empty;
     runs.message = Some(args.message.clone());
     (runs.lock, runs.journal, runs.yes) = (args.lock, args.journal, args.yes);
+    runs.overrides = args.overrides.clone();
     check_passphrases(&ui.output, &stacks)?;
     create_buckets(&ui.output, &stacks).await?;
     on_stacks(ui, &stacks, runs, async |run, _| {

@@ -3,12 +3,16 @@
 pub(crate) mod cancel;
 pub(crate) mod completion;
 pub(crate) mod destroy;
+pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod plugin;
-pub(crate) mod plugin_debug;
+pub(crate) mod plugin_add;
+mod plugin_debug;
+mod plugin_details;
 mod plugin_lock;
+mod plugin_mirror;
 mod plugin_prune;
 mod plugin_schema;
 mod plugin_verify;
@@ -82,6 +86,7 @@ pub(crate) enum Command {
     State(state::StateCommand),
     Plugin(plugin::PluginCommand),
     Secrets(secrets::SecretsCommand),
+    Doctor(doctor::DoctorArgs),
     SchemaGen(schema_gen::SchemaGenArgs),
     Completion(completion::CompletionArgs),
     #[command(hide = true)]
@@ -111,6 +116,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::State(command) => state::run(ui, &cli.global, &command).await,
         Command::Plugin(command) => plugin::run(ui, &cli.global, &command).await,
         Command::Secrets(command) => secrets::run(ui, &cli.global, &command).await,
+        Command::Doctor(args) => doctor::run(ui, &cli.global, &args).await,
         Command::SchemaGen(args) => schema_gen::run(ui, &cli.global, &args).await,
         Command::Completion(args) => completion::run(args),
         Command::Man(args) => man::run(&ui.output, &cli.global, &args, Cli::command()),

@@ -8,14 +8,16 @@ use bridge::launch::describe_sandbox;
 use bridge::message_text::MessageText;
 use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
 use bridge::process::Spawner;
-use bridge::source::without_credentials;
 use clap::{Args, Subcommand};
 use provisioner::operation::{
     InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack,
 };
 
+use super::plugin_add::{self, AddArgs};
 use super::plugin_debug::{self, DebugArgs};
+use super::plugin_details::{self, origin};
 use super::plugin_lock::{self, LockFileArgs, UpdateArgs};
+use super::plugin_mirror::{self, MirrorArgs};
 use super::plugin_prune::{self, PruneArgs};
 use super::plugin_schema::{self, SchemaArgs};
 use super::plugin_verify::{self, VerifyArgs};
@@ -25,7 +27,8 @@ use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::listing::table;
 use crate::cli::output::Output;
-use crate::cli::runs::{plugin_settings, print_reasons};
+use crate::cli::plugins::plugin_settings;
+use crate::cli::runs::print_reasons;
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
@@ -40,6 +43,10 @@ pub(crate) struct PluginCommand {
 /// Subcommands of `sc plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginVerb {
+    /// Add a plugin that is published as a release to the server.yaml of a stack, and record what it means in `.sc/sc.lock`
+    ///
+    /// The file keeps its comments and its order. Without a version, the range of the newest release is written: `^4.19` for v4.19.2.
+    Add(AddArgs),
     /// Download and verify the plugins that the stacks declare and the packages of their core types, without starting them
     ///
     /// Plugins in the cache are not downloaded again, nor are packages of core types that `pulumi` has installed. Prints the
@@ -49,7 +56,8 @@ pub(crate) enum PluginVerb {
     /// List the plugins that the stacks declare and the packages of their core types: version, source, sandbox, pins
     ///
     /// Prints the declared checksum of a pinned plugin for the current platform, and the checksum that pins a `local`
-    /// plugin. `sc plugin install` prints those of the other plugins.
+    /// plugin. `sc plugin install` prints those of the other plugins. With a name, prints what is known about one plugin: what is wanted and
+    /// locked, by what it is verified, for which platforms, and why it is used in this version.
     Ls(LsArgs),
     /// Record in `.sc/sc.lock` which releases and commits the plugins are, and repair the file after a merge
     ///
@@ -66,6 +74,11 @@ pub(crate) enum PluginVerb {
     /// A run compares what the file system says about each file of a package, and reads those that have changed. This command reads
     /// all of them. It fetches and removes nothing: a package that is damaged is fetched again by the next run that needs it.
     Verify(VerifyArgs),
+    /// Copy what `.sc/sc.lock` records into a folder, for machines without network or a static file server
+    ///
+    /// `SC_PLUGIN_PATH` names such folders, and `SC_PLUGIN_MIRROR` the address of a server with the same files. What is copied is
+    /// verified by the lock file, and so is what is taken from a copy.
+    Mirror(MirrorArgs),
     /// Print the schema of a plugin, as the plugin returns it
     ///
     /// The plugin is started and not configured. `sc schema-gen` writes schemas for editors.
@@ -103,6 +116,9 @@ pub(crate) struct InstallArgs {
 /// Arguments of `sc plugin ls`.
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
+    /// Plugin about which everything is printed [default: a line for each]
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
 }
@@ -117,6 +133,8 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -
         PluginVerb::Update(args) => plugin_lock::update(ui, global, args).await,
         PluginVerb::Verify(args) => plugin_verify::run(ui, global, args).await,
         PluginVerb::Schema(args) => plugin_schema::run(ui, global, args).await,
+        PluginVerb::Add(args) => plugin_add::run(ui, global, args).await,
+        PluginVerb::Mirror(args) => plugin_mirror::run(ui, global, args).await,
         PluginVerb::Prune(args) => plugin_prune::run(ui, global, args).await,
         PluginVerb::ServeExample(args) => {
             let variable = |name: &str| std::env::var(name).ok();
@@ -244,6 +262,9 @@ async fn list(ui: &Ui, global: &GlobalArgs, args: &LsArgs) -> anyhow::Result<Exi
     // Nothing is started.
     let mut settings = PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new())?;
     settings.attached = attached_plugins::read(&stacks.process_context.environment)?;
+    if let Some(name) = &args.name {
+        return plugin_details::print(ui, &stacks, &settings, name).await;
+    }
     let mut undeclared = Vec::new();
     for stack in &stacks.stacks {
         let located = settings.locate_packages(&stacks.program(stack)).await;
@@ -299,15 +320,6 @@ fn found(location: &PackageLocation) -> &'static str {
         PackageLocation::Cache(_) => "cached",
         PackageLocation::PulumiFolder(_) => "installed by pulumi",
         PackageLocation::Release => "not installed",
-    }
-}
-
-/// Returns the location of a plugin's source, and the version or revision that it declares.
-fn origin(source: &PluginSource) -> (String, &str) {
-    match source {
-        PluginSource::Local(local) => (local.path.display().to_string(), ""),
-        PluginSource::GithubRelease(release) => (without_credentials(&release.repository), release.version.as_str()),
-        PluginSource::Git(git) => (without_credentials(&git.url), git.version.as_str()),
     }
 }
 

@@ -11,11 +11,12 @@ use engine::events::{Event, Message, Severity};
 use provisioner::operation::{PluginSettings, Stacks};
 use serde_json::{Value, json};
 
-use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::args::{GlobalArgs, OverrideArgs, StacksArgs};
 use crate::cli::attached_plugins;
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::runs::{plugin_settings, print_reasons};
+use crate::cli::plugins::overridden_plugins;
+use crate::cli::runs::print_reasons;
 use crate::cli::session::{self, Session, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
@@ -41,6 +42,8 @@ pub(crate) struct DebugArgs {
     pub(crate) wait: bool,
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
 }
 
 /// Runs the command.
@@ -50,7 +53,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DebugArgs) -> anyho
     if args.wait && !matches!(plugin.dialect, Dialect::Register(_)) {
         return Err(without_registration(plugin).into());
     }
-    let settings = plugin_settings(&stacks)?;
+    let settings = overridden_plugins(&stacks, &args.overrides)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
         let debugged = Debugged { ui, session, settings: &settings, stack, plugin };

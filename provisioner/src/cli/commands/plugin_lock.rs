@@ -13,7 +13,8 @@ use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::listing::table;
 use crate::cli::output::Output;
-use crate::cli::runs::{plugin_settings, print_reasons};
+use crate::cli::plugins::plugin_settings;
+use crate::cli::runs::print_reasons;
 use crate::cli::session::{self, Session, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
@@ -126,7 +127,7 @@ fn report_problems(output: &Output, session: &Session<'_>, problems: &[String]) 
 }
 
 /// Prints what is recorded, and returns the error of the plugins that are not.
-fn finish(ui: &Ui, session: &Session<'_>, stacks: &Stacks, report: LockReport) -> anyhow::Result<Exit> {
+pub(super) fn finish(ui: &Ui, session: &Session<'_>, stacks: &Stacks, report: LockReport) -> anyhow::Result<Exit> {
     let LockReport { locked, error } = report;
     if ui.output.results_are_json() {
         ui.output.print(&locked.iter().map(|locked| Line::plain(as_json(locked))).collect::<Vec<_>>())?;

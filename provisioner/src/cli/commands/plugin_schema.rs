@@ -6,10 +6,11 @@ use config::Stack;
 use provisioner::operation::Stacks;
 
 use super::plugin_lock::check_names;
-use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::args::{GlobalArgs, OverrideArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::{CliError, Exit};
-use crate::cli::runs::{plugin_settings, print_reasons};
+use crate::cli::plugins::overridden_plugins;
+use crate::cli::runs::print_reasons;
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::read_stacks;
 use crate::cli::ui::Ui;
@@ -22,6 +23,8 @@ pub(crate) struct SchemaArgs {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
 }
 
 /// Runs the command.
@@ -32,7 +35,7 @@ pub(super) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaArgs) -> anyh
         let hint = MessageText::new(format_args!("set `enabled: true` on the plugin {}", args.name));
         return Err(CliError::failed(format_args!("the plugin {} is disabled", args.name), hint).into());
     };
-    let plugins = plugin_settings(&stacks)?;
+    let plugins = overridden_plugins(&stacks, &args.overrides)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
         let events = session.sink(&stack.name, None);

@@ -5,8 +5,8 @@ use provisioner::operation;
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    DiffArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, PendingArgs, ProgramArgs,
-    RunArgs, ScopeArgs, ShowArgs, StacksArgs, TimeLimitArgs,
+    DiffArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, OverrideArgs, PendingArgs,
+    ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, Exit};
 use crate::cli::runs::{Runs, on_stacks};
@@ -68,6 +68,8 @@ pub(crate) struct RefreshArgs {
     pub(crate) empty: EmptyStateArgs,
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
 }
 
 /// Runs the command.
@@ -84,6 +86,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
         continue_on_error: false,
         show: args.show,
         scope: args.scope.clone(),
+        overrides: args.overrides.clone(),
     };
     let mut runs = Runs::new(&run, args.diff.diff, args.time, changes);
     runs.options.allow_empty = args.empty.allow_empty;

@@ -9,12 +9,13 @@ use provisioner::operation::{PluginSettings, Stacks};
 use provisioner::registry::recipes;
 use provisioner::schema::{Package, files};
 
-use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::args::{GlobalArgs, OverrideArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::output::Output;
+use crate::cli::plugins::overridden_plugins;
 use crate::cli::process::{place_to_write, working_folder};
-use crate::cli::runs::{plugin_settings, print_reasons};
+use crate::cli::runs::print_reasons;
 use crate::cli::session::{self, Session, SessionOptions};
 use crate::cli::stacks::read_despite_errors;
 use crate::cli::ui::Ui;
@@ -48,6 +49,8 @@ pub(crate) struct SchemaGenArgs {
     pub(crate) core: bool,
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
 }
 
 /// Runs the command.
@@ -63,7 +66,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
         ui.output
             .warn(format_args!("the stack {name} cannot be read as far as its plugins: the schema lacks their types"));
     }
-    let plugins = plugin_settings(&stacks)?;
+    let plugins = overridden_plugins(&stacks, &args.overrides)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
         let packages = packages(&ui.output, session, &stacks, &plugins).await;

@@ -14,7 +14,7 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 50] = [
+    let commands: [&[&str]; 53] = [
         &[],
         &["init"],
         &["provision"],
@@ -43,11 +43,13 @@ fn help_of_each_command() {
         &["state", "unprotect"],
         &["plugin"],
         &["stack", "import"],
+        &["plugin", "add"],
         &["plugin", "install"],
         &["plugin", "ls"],
         &["plugin", "lock"],
         &["plugin", "update"],
         &["plugin", "verify"],
+        &["plugin", "mirror"],
         &["plugin", "prune"],
         &["plugin", "schema"],
         &["plugin", "debug"],
@@ -63,6 +65,7 @@ fn help_of_each_command() {
         &["secrets", "allow"],
         &["secrets", "disallow"],
         &["secrets", "allowed-keys"],
+        &["doctor"],
         &["schema-gen"],
         &["completion"],
     ];

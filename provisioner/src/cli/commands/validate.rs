@@ -8,11 +8,11 @@ use config::diagnostics::{Diagnostic, Severity, SourceFiles, finish, has_errors}
 use provisioner::operation::{self, StacksRead};
 use provisioner::program::Program;
 
-use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::args::{GlobalArgs, OverrideArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::output::Output;
-use crate::cli::runs::plugin_settings;
+use crate::cli::plugins::overridden_plugins;
 use crate::cli::session::{self, SessionOptions};
 use crate::cli::stacks::find_stacks;
 use crate::cli::ui::Ui;
@@ -49,6 +49,8 @@ pub(crate) struct ValidateArgs {
     /// Report environment variables that are not set or are empty, and secrets that cannot be read, as mistakes
     #[arg(long)]
     pub(crate) require_values: bool,
+    #[command(flatten)]
+    pub(crate) overrides: OverrideArgs,
 }
 
 /// Stacks and resources that were checked.
@@ -70,7 +72,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> an
     let programs = stacks.programs();
     found.extend(programs.iter().chain(&stacks.key_programs()).flat_map(Program::check_before_plugins));
     if !args.no_plugins {
-        let plugins = plugin_settings(&stacks)?;
+        let plugins = overridden_plugins(&stacks, &args.overrides)?;
         let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
         let work = async |session: &session::Session<'_>| {
             let events = session.sink("", None);
