@@ -22,6 +22,7 @@ use crate::service::{Reply, decode_properties, encode_properties};
 
 const PAIR: &str = "comp:index:Pair";
 const NEST: &str = "comp:index:Nest";
+const REEF: &str = "comp:index:Reef";
 
 const SCHEMA: &str = r##"{
     "name": "comp",
@@ -38,6 +39,11 @@ const SCHEMA: &str = r##"{
             "inputProperties": {"value": {"$ref": "pulumi.json#/Any"}},
             "requiredInputs": ["value"],
             "properties": {"inner": {"$ref": "pulumi.json#/Any"}}
+        },
+        "comp:index:Reef": {
+            "isComponent": true,
+            "inputProperties": {"value": {"$ref": "pulumi.json#/Any"}},
+            "properties": {"out": {"$ref": "pulumi.json#/Any"}}
         },
         "comp:index:Nothing": {"isComponent": true}
     }
@@ -105,6 +111,7 @@ impl ResourceProvider for Components {
         let (urn, outputs) = match request.r#type.as_str() {
             PAIR => construction.pair(component, input("value"), input("secret")).await?,
             NEST => construction.nest(component, input("value")).await?,
+            REEF => construction.reef(component, input("value")).await?,
             other => return Err(Status::invalid_argument(format!("unknown component type {other}"))),
         };
         let dependencies = |(key, output): (&String, &Output)| {
@@ -260,6 +267,33 @@ impl Construction {
         self.register(tail).await?;
         debug_assert!(pair.ends_with("-pair"));
         let outputs = Outputs::from([("inner".to_owned(), last)]);
+        self.register_outputs(&urn, &outputs).await?;
+        Ok((urn, outputs))
+    }
+
+    /// Registers a custom resource of the package `reef`, which `rec` serves with parameters.
+    async fn reef(&mut self, outer: rpc::RegisterResourceRequest, value: Output) -> Result<(String, Outputs), Status> {
+        let parameterization = rpc::Parameterization {
+            name: "reef".to_owned(),
+            version: "0.27.1".to_owned(),
+            value: b"reef@0.27.1".to_vec(),
+        };
+        let package = rpc::RegisterPackageRequest {
+            name: "rec".to_owned(),
+            version: "1.0.0".to_owned(),
+            parameterization: Some(parameterization),
+            ..Default::default()
+        };
+        let package_ref = self.monitor.register_package(package).await?.into_inner().r#ref;
+        let name = outer.name.clone();
+        let urn = self.register(outer).await?.urn;
+        let child = rpc::RegisterResourceRequest {
+            r#type: "reef:index:Thing".to_owned(),
+            package_ref,
+            ..custom_resource(&format!("{name}-child"), &urn, [("v", value)])?
+        };
+        let child = self.register(child).await?;
+        let outputs = Outputs::from([("out".to_owned(), output(&child, "out")?)]);
         self.register_outputs(&urn, &outputs).await?;
         Ok((urn, outputs))
     }

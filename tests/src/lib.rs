@@ -34,6 +34,7 @@ pub mod service;
 pub mod stack_files;
 pub mod step_runner;
 pub mod store_proxy;
+pub mod terraform_registry;
 mod tls;
 pub mod vault;
 pub mod vault_server;

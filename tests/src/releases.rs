@@ -76,7 +76,8 @@ impl ReleaseServer {
     pub async fn start_tls() -> io::Result<Self> {
         let served: Arc<Mutex<ServerContent>> = Arc::default();
         served.lock().unwrap_or_else(PoisonError::into_inner).is_public = true;
-        let (issuer, acceptor) = certificates(&["127.0.0.1"])?;
+        // Also this machine, for Linux, and not a loopback address: clients use a proxy for it.
+        let (issuer, acceptor) = certificates(&["127.0.0.1", "0.0.0.0"])?;
         let authority = tempfile::NamedTempFile::new()?;
         std::fs::write(authority.path(), issuer)?;
         let serve = |respond: fn(&mut ServerContent, &Request) -> Response| {

@@ -1,5 +1,5 @@
 //! Benchmark of the code around the engine, compared with a bare loop over the same bytes (`docs/performance.md`).
-//! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with hashing their files, generating schemas
+//! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with asking the system about their files, the fetch of an archive with `tar`, generating schemas
 //! with parsing their JSON, and looking up cached types with parsing all of them.
 //!
 //! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take
@@ -8,10 +8,12 @@
 #![expect(clippy::print_stdout, reason = "a benchmark is a program that prints")]
 
 mod plugins;
+mod preview;
 mod schema;
 mod stacks;
 mod types;
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 fn main() -> anyhow::Result<()> {
@@ -22,6 +24,8 @@ fn main() -> anyhow::Result<()> {
     stacks::compare(if quick { 10 } else { 200 }, rounds)?;
     plugins::compare_with_walk(if quick { 2 } else { 20 }, if quick { 10 } else { 500 }, rounds)?;
     plugins::compare_sizes(if quick { 1 } else { 5 }, if quick { (4, 1) } else { (256, 8) }, rounds)?;
+    plugins::compare_with_tar(if quick { 1 } else { 200 }, if quick { 1 } else { 5 })?;
+    preview::compare_sizes(if quick { (16, 8) } else { (500, 8) }, rounds)?;
     schema::compare(if quick { 30 } else { 1_500 }, rounds)?;
     types::compare(if quick { 30 } else { 1_500 }, rounds)?;
     Ok(())
@@ -30,7 +34,7 @@ fn main() -> anyhow::Result<()> {
 /// Runs both sides in turns, and prints their medians.
 fn compare_in_turns(
     figure: &str,
-    limit: f64,
+    limit: impl Display,
     rounds: usize,
     mut ours: impl FnMut() -> anyhow::Result<()>,
     mut bare: impl FnMut() -> anyhow::Result<()>,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use bridge::host::{DeclaredPlugin, HostError, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
-use bridge::install::LocalPackages;
+use bridge::install::{LocalPackages, Verification};
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner, Supervision};
 use bridge::provider::grpc::{Limits, PluginInit};
@@ -191,6 +191,8 @@ impl<'f> Bench<'f> {
             cache: self.folder.join("cache"),
             environment: environment.clone(),
             spawner: self.spawner.clone(),
+            verification: Verification::default(),
+            is_offline: false,
         };
         let settings = HostSettings {
             project: PROJECT.to_owned(),
@@ -207,7 +209,7 @@ impl<'f> Bench<'f> {
             pool: PluginPool::new(),
             attached: Default::default(),
         };
-        let source = PluginSource::Local(LocalSource { path: crate::PROVIDER.into(), checksum: None });
+        let source = PluginSource::Local(LocalSource::new(crate::PROVIDER));
         let name = "rec".parse().map_err(|_| HostError::new("no name"))?;
         let config = PluginConfig::new(name, source);
         let loaded = PluginHost::load(

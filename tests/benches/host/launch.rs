@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bridge::install::{FetchEvent, FetchEvents, Installer, LocalPackages, VerifiedPackage};
+use bridge::install::{FetchEvent, FetchEvents, Installer, LocalPackages, Verification, VerifiedPackage};
 use bridge::launch::{
     Connection, HostIdentity, LaunchSpec, Launched, PluginAddress, Procedure, attached_connection, launch,
 };
@@ -94,8 +94,10 @@ impl Plugin {
             cache: folder.path().join("cache"),
             environment: HostEnvironment::default(),
             spawner: spawner.clone(),
+            verification: Verification::default(),
+            is_offline: false,
         };
-        let source = LocalSource { path: program.clone(), checksum: None };
+        let source = LocalSource::new(program.clone());
         let config = PluginConfig::new("rec".parse()?, PluginSource::Local(source.clone()));
         let package = Installer::new(&NoEvents).install(&packages, config.names(), &source).await?;
         Ok(Self { folder, program, config, package, spawner })

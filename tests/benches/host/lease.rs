@@ -7,7 +7,7 @@ use bridge::host::{
     DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, ProviderHost as _, ProviderRequest,
     Sources,
 };
-use bridge::install::LocalPackages;
+use bridge::install::{LocalPackages, Verification};
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource, Sandbox};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::provider::ConfigureRequest;
@@ -62,6 +62,8 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
         cache: folder.join("cache"),
         environment: environment.clone(),
         spawner: Spawner::unsupervised(),
+        verification: Verification::default(),
+        is_offline: false,
     };
     let settings = HostSettings {
         project: "bench".to_owned(),
@@ -78,8 +80,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
         pool: PluginPool::new(),
         attached: Default::default(),
     };
-    let source =
-        PluginSource::Local(LocalSource { path: env!("CARGO_BIN_EXE_pulumi-resource-rec").into(), checksum: None });
+    let source = PluginSource::Local(LocalSource::new(env!("CARGO_BIN_EXE_pulumi-resource-rec")));
     let mut config = PluginConfig::new("rec".parse()?, source);
     config.sandbox = Sandbox::None;
     let loaded = PluginHost::load(

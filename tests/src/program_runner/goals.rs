@@ -69,6 +69,7 @@ pub(super) fn read(resource: &Resource, get: &Get, values: &ProgramValues<'_>, s
         additional_secret_outputs: resource.options.additional_secret_outputs.clone(),
         version: resource.options.version.clone(),
         plugin_download_url: None,
+        subpackage: None,
         source: None,
     }
 }

@@ -153,6 +153,7 @@ impl<'a> ProgramRun<'a> {
                 provider: None,
                 version: None,
                 plugin_download_url: None,
+                subpackage: None,
             };
             let mut result = self.registrar.invoke(goal).await.map_err(|_| ProgramResult::Halted)?;
             let value = match &call.member {

@@ -6,6 +6,7 @@
 
 mod call_recorder;
 mod host;
+mod parameters;
 mod provider;
 mod request_json;
 mod rules;

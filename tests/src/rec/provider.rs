@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status};
 
 use super::call_recorder::{Call, CallRecorder};
+use super::parameters::ParameterizedPackage;
 use super::request_json::RequestJson;
 use super::rules;
 use super::script::{Behaviour, Hang, Script, ScriptedCreate, ScriptedDiff, ScriptedRead, ScriptedUpdate};
@@ -29,6 +30,7 @@ pub struct ScriptedProvider {
     cancelled: CancellationToken,
     /// Number of calls that a scripted status has failed, by RPC and URN.
     failed_calls: Mutex<BTreeMap<(&'static str, String), u32>>,
+    package: ParameterizedPackage,
 }
 
 impl ScriptedProvider {
@@ -39,6 +41,7 @@ impl ScriptedProvider {
             hanging_calls: AtomicU32::new(0),
             cancelled: CancellationToken::new(),
             failed_calls: Mutex::default(),
+            package: ParameterizedPackage::default(),
         }
     }
 
@@ -152,9 +155,19 @@ impl ResourceProvider for ScriptedProvider {
         Ok(Response::new(rpc::PluginInfo { version: "1.0.0".to_owned() }))
     }
 
-    async fn get_schema(&self, _: Request<rpc::GetSchemaRequest>) -> Reply<rpc::GetSchemaResponse> {
+    async fn get_schema(&self, request: Request<rpc::GetSchemaRequest>) -> Reply<rpc::GetSchemaResponse> {
         let schema = self.script()?.provider.schema.unwrap_or_else(|| super::SCHEMA.to_owned());
+        let schema = self.package.schema(&request.into_inner(), &schema)?;
         Ok(Response::new(rpc::GetSchemaResponse { schema }))
+    }
+
+    async fn parameterize(&self, request: Request<rpc::ParameterizeRequest>) -> Reply<rpc::ParameterizeResponse> {
+        if !self.script()?.provider.parameters {
+            return Err(Status::unimplemented("rec: Parameterize"));
+        }
+        let request = request.into_inner();
+        self.record("Parameterize", &request, None);
+        self.package.parameterize(request).map(Response::new)
     }
 
     async fn check_config(&self, request: Request<rpc::CheckRequest>) -> Reply<rpc::CheckResponse> {

@@ -2,6 +2,8 @@
 //!
 //! The random seed and the endpoint for the status of a resource are left out, as they differ from run to run.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 use pulumi_proto::property::wire::Bag;
@@ -78,6 +80,21 @@ fn number(value: f64) -> serde_json::Value {
 impl RequestJson for () {
     fn request_json(&self) -> serde_json::Value {
         json!({})
+    }
+}
+
+impl RequestJson for rpc::ParameterizeRequest {
+    fn request_json(&self) -> serde_json::Value {
+        use rpc::parameterize_request::{Parameters, ParametersArgs, ParametersValue};
+        let (name, parameters) = match &self.parameters {
+            None => return json!({}),
+            Some(Parameters::Args(ParametersArgs { args })) => ("args", Members::default().list("args", args)),
+            Some(Parameters::Value(ParametersValue { name, version, value })) => {
+                let members = Members::default().text("name", name).text("version", version);
+                ("value", members.text("value", &BASE64.encode(value)))
+            }
+        };
+        Members::default().member(name, Some(parameters.done())).done()
     }
 }
 

@@ -35,6 +35,8 @@ pub struct ProviderScript {
     pub create_delay: u64,
     /// True if Configure replies only after Cancel.
     pub hang: bool,
+    /// True if Parameterize is implemented, with a name and a version as parameters.
+    pub parameters: bool,
     /// Reply of GetSchema, instead of the schema.
     pub schema: Option<String>,
     /// Value of `supports_autonaming_configuration` in the reply of Configure.

@@ -300,6 +300,11 @@ impl Repository {
         command
     }
 
+    /// Returns the text of a file of the repository.
+    pub fn read_file(&self, path: &str) -> String {
+        fs::read_to_string(self.folder.path().join(path)).unwrap()
+    }
+
     /// Writes a file of the repository.
     pub fn write_file(&self, path: &str, text: &str) {
         let path: &Path = &self.folder.path().join(path);

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use bridge::host::{DeclaredPlugin, HostEvent, HostEvents, HostSettings, PluginHost, PluginPool, Sources};
-use bridge::install::LocalPackages;
+use bridge::install::{LocalPackages, Verification};
 use bridge::plugin::{LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, Spawner, Supervision};
 use bridge::provider::grpc::{Limits, PluginInit};
@@ -137,6 +137,8 @@ impl SdkPlugin {
             cache: directory.join("cache"),
             environment: environment.clone(),
             spawner: spawner.clone(),
+            verification: Verification::default(),
+            is_offline: false,
         };
         let settings = HostSettings {
             project: "t".into(),
@@ -153,7 +155,7 @@ impl SdkPlugin {
             pool: PluginPool::new(),
             attached: Default::default(),
         };
-        let source = PluginSource::Local(LocalSource { path: self.folder.clone(), checksum: None });
+        let source = PluginSource::Local(LocalSource::new(self.folder.clone()));
         let mut config = PluginConfig::new(package.parse().expect("packages of tests have valid names"), source);
         config.pass_env = variables.into_iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let plugins = vec![DeclaredPlugin { config, init: PluginInit::default(), shares_equal_configurations: false }];
