@@ -66,7 +66,7 @@ fn errors_in_plugin_declarations_are_reported_together_before_any_plugin_starts(
     13 |   - { name: a }
        |     ^^^^^^^^^^^
        |
-       = hint: the types are local, github-release, git
+       = hint: the types are local, github-release, git, installed
 
     error[plugin]: plugin "b": unknown source type "ftp"
       --> .sc/stacks/reef/server.yaml:14:32
@@ -74,7 +74,7 @@ fn errors_in_plugin_declarations_are_reported_together_before_any_plugin_starts(
     14 |   - { name: b, source: { type: ftp, path: x } }
        |                                ^^^
        |
-       = hint: the types are local, github-release, git
+       = hint: the types are local, github-release, git, installed
 
     error[plugin]: plugin "c": source.path is required for source type "local"
       --> .sc/stacks/reef/server.yaml:15:24
@@ -109,7 +109,7 @@ fn errors_in_plugin_declarations_are_reported_together_before_any_plugin_starts(
        |                                                ^^^^^^^
        |
        = hint: did you mean `checksum`?
-       = hint: the keys are type, path, checksum
+       = hint: the keys are type, path, checksum, build
 
     error: the configuration has 11 errors; nothing was changed
     "#);

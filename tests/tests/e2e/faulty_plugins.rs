@@ -41,10 +41,12 @@ fn plugin_with_a_wrong_checksum_is_not_executed() {
       hint: if the plugin was changed on purpose, declare the new checksum
     ");
     assert!(!repository.path("mark").exists());
-    assert_eq!(repository.names("home"), [""; 0], "no copy is left");
+    for folder in ["packages", "work"] {
+        assert_eq!(repository.names(&format!("home/.cache/sc/{folder}")), [""; 0], "no copy is left");
+    }
 }
 
-/// Shows: plugins.md#local "`sc` makes a private copy while it verifies the file, and runs the copy"
+/// Shows: plugins.md#local "`sc` makes a copy while it verifies the files, and runs the copy"
 #[test]
 fn plugin_file_replaced_after_verification_is_not_executed() {
     let original = "#!/bin/sh\nuntil grep -q evil rude.sh; do :; done\necho \"I am $0\" >&2\nexit 3\n";
@@ -58,9 +60,9 @@ fn plugin_file_replaced_after_verification_is_not_executed() {
     repository.write_script("evil.sh", "touch mark\necho evil");
     repository.write_script("swapper.sh", "cp evil.sh new.sh\nmv new.sh rude.sh\nexec sleep 100\n");
     let output = repository.expect_rejected("provision");
-    assert!(output.contains("I am [repo]/home/.cache/sc/work/work-"), "{output}");
+    assert!(output.contains("I am [repo]/home/.cache/sc/packages/"), "{output}");
     assert!(!repository.path("mark").exists());
-    assert_eq!(repository.names("home"), [""; 0], "no copy is left");
+    assert_eq!(repository.names("home/.cache/sc/work"), [""; 0], "no unfinished copy is left");
 }
 
 #[test]

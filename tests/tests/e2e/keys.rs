@@ -74,7 +74,7 @@ async fn run_requests_the_data_key_once_at_most() {
     assert_eq!(reef.succeed("provision").1, ["encrypt"]);
     let provider = reef.provider();
     assert_eq!((&provider["type"], &provider["state"]["url"]), (&"cloud".into(), &format!("gcpkms://{REEF}").into()));
-    for command in ["provision", "preview", "refresh --yes", "stack outputs --show-secrets"] {
+    for command in ["provision", "preview", "refresh --yes", "stack outputs --show-secrets", "doctor"] {
         assert_eq!(reef.succeed(command).1, ["decrypt"], "{command}");
     }
     for command in ["stack ls", "state ls", "state show page", "stack export", "stack history", "validate"] {

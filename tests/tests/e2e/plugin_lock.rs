@@ -58,6 +58,11 @@ impl Server {
         )
     }
 
+    /// Returns the host and the path of the API.
+    fn place(&self) -> String {
+        self.releases.api_url().split_once("://").unwrap().1.to_owned()
+    }
+
     fn requests(&self) -> usize {
         self.releases.requests().len()
     }
@@ -334,4 +339,158 @@ fn schema_of_a_plugin_is_printed_as_it_is() {
     assert_eq!(schema["name"], "files");
     assert!(err.contains("recorded in .sc/sc.lock"), "{err}");
     assert!(repository.expect_exit(2, "plugin schema file").contains("did you mean files?"));
+}
+
+/// Shows: plugins.md#folders-of-plugins-and-mirrors "copies what the lock file records for the plugins of all stacks"
+#[test]
+fn locked_plugins_are_copied_for_a_machine_without_network() {
+    let server = Server::new();
+    let repository = server.repository("^1.2");
+    repository.expect_exit(0, "plugin lock");
+    let mirrored = repository.expect_exit(0, "plugin mirror copies");
+    insta::assert_snapshot!(server.filtered(&mirrored).replace(&server.place(), "HOST/api"), @"
+    exit 0
+    --- out
+    PLUGIN  PLATFORM     SIZE    STATE
+    files   linux-amd64  7.6 MB  copied
+      FILE  [repo]/copies/HOST/api/acme/pulumi-files/v1.2.3/pulumi-resource-files-v1.2.3-linux-amd64.tar.gz
+    --- err
+    Downloading files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz (7.6 MB)
+    Downloaded files: pulumi-resource-files-v1.2.3-linux-amd64.tar.gz (7.6 MB)
+    ");
+    let again = repository.expect_exit(0, "plugin mirror copies --json");
+    assert!(again.contains("\"wasThere\":true"), "{again}");
+    let missing = repository.expect_exit(1, "plugin mirror copies --platform darwin-arm64");
+    assert!(missing.contains("run `sc plugin lock --platform darwin-arm64`"), "{missing}");
+
+    server.releases.remove_releases();
+    let other = other_machine(&repository);
+    let mut command = other.command("provision --yes --locked --offline");
+    command.env("SC_PLUGIN_PATH", repository.path("copies"));
+    let output = other.start_command(command).output();
+    assert!(output.starts_with("exit 0\n"), "{output}");
+    let mut command = other.command("preview");
+    command.env("SC_PLUGIN_MIRROR", "http://mirror.example");
+    let refused = other.start_command(command).output();
+    assert!(
+        refused.contains("SC_PLUGIN_MIRROR cannot be used") && refused.contains("it is not encrypted"),
+        "{refused}"
+    );
+}
+
+/// Shows: plugins.md#adding-a-plugin "The file keeps its comments and its order"
+#[test]
+fn plugin_is_added_with_the_range_of_its_newest_release() {
+    let server = Server::of(ReleaseServer::start_tls());
+    let origin = server.releases.url();
+    let repository = Repository::new(Sections { plugins: "", resources: FILE_RESOURCE, outputs: "" });
+    let path = ".sc/stacks/reef/server.yaml";
+    repository.write(path, &repository.read(path).replace(FILE_RESOURCE, "{}\n# about outputs\noutputs: {}"));
+    let with_authority = |arguments: &str| {
+        let mut command = repository.command(arguments);
+        command.env("SSL_CERT_FILE", server.releases.authority().unwrap());
+        server.filtered(&repository.start_command(command).output()).replace(&origin, "https://HOST")
+    };
+    let target = format!("{origin}/acme/pulumi-files");
+    let added = with_authority(&format!("plugin add {target}"));
+    insta::assert_snapshot!(added, @"
+    exit 0
+    --- out
+    PLUGIN  WANTED  BEFORE  LOCKED  RELEASED  VERIFIED BY
+    files   ^1.2    -       v1.2.3  -         published (1 platform)
+    --- err
+    info: plugin files ^1.2 is added to [repo]/.sc/stacks/reef/server.yaml
+    ");
+    insta::assert_snapshot!(repository.read(path).replace(&origin, "https://HOST"), @r#"
+    schemaVersion: 1.0
+    provisioner:
+      type: pulumi
+      config:
+        state-storage: { type: fs, config: { path: file://backend } }
+        secrets-provider: { type: passphrase, config: { passPhrase: hush } }
+    resources:
+      resources:
+        prod:
+          resources:
+            {}
+    # about outputs
+    outputs: {}
+    plugins:
+      - name: files
+        source:
+          type: github-release
+          repository: https://HOST/acme/pulumi-files
+          version: "^1.2"
+    "#);
+    let again = with_authority(&format!("plugin add {target}"));
+    assert!(again.starts_with("exit 1\n") && again.contains("it declares a plugin files already"), "{again}");
+    let before = repository.read(path);
+    let missing = with_authority(&format!("plugin add {target}@^7 --name other"));
+    assert!(missing.starts_with("exit 1\n") && missing.contains("has no release for version"), "{missing}");
+    assert_eq!(repository.read(path), before, "nothing is written before the version is found");
+}
+
+/// Shows: plugins.md#plugins-that-no-stack-declares "It is taken in the version that its provider resource in the state has"
+/// Shows: plugins.md#plugins-that-no-stack-declares "In a pipeline, it is used only if the lock file records it"
+#[test]
+fn plugin_that_has_left_the_file_deletes_what_it_has_created() {
+    let server = Server::of(ReleaseServer::start_tls());
+    let source = format!(
+        "{{ type: github-release, repository: '{}/acme/pulumi-files', version: v1.2.3 }}",
+        server.releases.url()
+    );
+    let plugins = format!("- {{ name: files, source: {source}, config: {{ root: site }} }}");
+    let repository = Repository::new(Sections { plugins: &plugins, resources: FILE_RESOURCE, outputs: "" });
+    fs::create_dir(repository.path("site")).unwrap();
+    let run = |repository: &Repository, arguments: &str, variables: &[(&str, &str)]| {
+        let mut command = repository.command(arguments);
+        command.env("SSL_CERT_FILE", server.releases.authority().unwrap()).envs(variables.iter().copied());
+        repository.start_command(command).output()
+    };
+    assert!(run(&repository, "provision --yes", &[]).starts_with("exit 0\n"));
+    repository.write_sections(Sections { plugins: "", resources: "{}", outputs: "" });
+    let unlocked = other_machine(&repository);
+    fs::remove_file(unlocked.path(LOCK_FILE)).unwrap();
+    let refused = run(&unlocked, "provision --yes", &[("CI", "true")]);
+    assert!(refused.starts_with("exit 1\n"), "{refused}");
+    assert!(refused.contains("a pipeline takes it only if the lock file records it"), "{refused}");
+    assert!(refused.contains("declare and enable the plugin in `plugins`"), "{refused}");
+
+    let locked = other_machine(&repository);
+    let output = run(&locked, "provision --yes --locked", &[("CI", "true")]);
+    assert!(output.starts_with("exit 0\n") && output.contains("deleted note--prod"), "{output}");
+    let told = "recorded resources need the plugin files 1.2.3, a release of https://127.0.0.1:";
+    assert!(output.contains(told) && output.contains("which no stack declares: it is taken from there"), "{output}");
+
+    server.releases.remove_releases();
+    let refused = run(&unlocked, "provision --yes", &[]);
+    assert!(refused.starts_with("exit 1\n") && refused.contains("it is not to be had: "), "{refused}");
+    assert!(refused.contains("declare and enable the plugin in `plugins`"), "{refused}");
+}
+
+/// Shows: plugins.md#the-lock-file "`sc plugin ls NAME` says why it is used in this version"
+#[test]
+fn one_plugin_is_described_with_the_reason_for_its_version() {
+    let server = Server::new();
+    let repository = server.repository("^1.2");
+    repository.expect_exit(0, "plugin lock");
+    let described = server.filtered(&repository.expect_exit(0, "plugin ls files"));
+    insta::assert_snapshot!(described, @"
+    exit 0
+    --- out
+    plugin           files
+    stacks           reef
+    source           github-release acme/pulumi-files
+    wanted           ^1.2
+    locked           v1.2.3
+    verified by      published
+    platforms        linux-amd64
+    size             7.6 MB (pulumi-resource-files-v1.2.3-linux-amd64.tar.gz)
+    reason           it was the highest version in ^1.2 when it was locked; `sc plugin update files` looks for a newer one
+    on this machine  no
+    --- err
+    ");
+    let json = repository.expect_exit(0, "plugin ls files --json");
+    assert!(json.contains("\"locked\":\"v1.2.3\"") && json.contains("\"on this machine\":\"no\""), "{json}");
+    repository.expect_exit(2, "plugin ls fils");
 }

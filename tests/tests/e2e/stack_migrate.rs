@@ -50,6 +50,7 @@ fn migrated_stack_is_refused_in_the_old_store_and_has_no_changes_in_the_new_one(
         "import bed--prod=x",
         "stack export",
         "stack outputs",
+        "doctor",
         "stack history",
         "stack restore",
         "stack restore bak --yes",

@@ -1,18 +1,24 @@
-//! Promises of every source of packages: the same checks for releases, git repositories and local packages.
+//! Promises of every source of packages: the same checks for releases, git repositories, Terraform providers and local packages.
 
 use std::fmt::Debug;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
-use bridge::install::{Decision, GitRepositories, GithubReleases, InstallError, LocalPackages, PackageSource};
+use bridge::install::{
+    Decision, GitRepositories, GithubReleases, InstallError, LocalPackages, PackageSource, TerraformProviderFolder,
+    TerraformProviders, Verification, VerifiedPackage,
+};
 use bridge::plugin::{
     DigestOrigin, LocalSource, PluginName, PluginNames, ResolvedCommit, ResolvedPackage, ResolvedRelease, Sha256Digest,
 };
 use bridge::process::Spawner;
 use tests::releases::{Entry, ReleaseServer, tar_gz};
+use tests::terraform_registry::{AuthorKey, TerraformRegistry};
 
 use super::git::Repository;
-use super::{Machine, asset_name, git_source, release_source, run, script, write};
+use super::terraform::{provider_source, publish_provider};
+use super::{Machine, asset_name, git_source, release_source, run_program, script, write};
 
 /// Source with a place whose content the test changes.
 struct Case<S: PackageSource> {
@@ -24,6 +30,28 @@ struct Case<S: PackageSource> {
     close: Box<dyn FnOnce()>,
     /// True if the files are used where they are.
     is_in_place: bool,
+}
+
+/// Package whose program prints a text.
+trait Program {
+    /// Returns the path of the program.
+    fn program(&self) -> &Path;
+}
+
+impl Program for VerifiedPackage {
+    fn program(&self) -> &Path {
+        VerifiedPackage::program(self)
+    }
+}
+
+impl Program for TerraformProviderFolder {
+    fn program(&self) -> &Path {
+        TerraformProviderFolder::program(self)
+    }
+}
+
+async fn words(package: &impl Program) -> String {
+    run_program(package.program(), &[]).await
 }
 
 async fn release_case(machine: &Machine) -> Case<GithubReleases> {
@@ -61,9 +89,25 @@ fn local_case(machine: &Machine) -> Case<LocalPackages> {
         cache: settings.folder,
         environment: settings.environment,
         spawner: Spawner::unsupervised(),
+        verification: Verification::default(),
+        is_offline: false,
     };
-    let declared = LocalSource { path: "pulumi-resource-reef".into(), checksum: None };
+    let declared = LocalSource::new("pulumi-resource-reef");
     Case { source, declared, publish: Box::new(publish), close: Box::new(|| ()), is_in_place: true }
+}
+
+async fn terraform_case(machine: &Machine) -> Case<TerraformProviders> {
+    let registry = Arc::new(TerraformRegistry::start().await.unwrap());
+    registry.sign_with(Some(&AuthorKey::generate().unwrap())).unwrap();
+    let declared = provider_source(&registry, "~> 1.0");
+    let (place, count) = (Arc::clone(&registry), std::cell::Cell::new(0));
+    let publish = move |words: &str| {
+        count.set(count.get() + 1);
+        publish_provider(&place, &format!("1.{}.0", count.get()), words);
+    };
+    let close = move || registry.override_response("/", tests::http::Response::new(404, "{}"));
+    let source = TerraformProviders::new(machine.settings());
+    Case { source, declared, publish: Box::new(publish), close: Box::new(close), is_in_place: false }
 }
 
 /// Returns what was decided with a digest that nothing has.
@@ -82,12 +126,13 @@ fn with_other_digest(package: &ResolvedPackage) -> ResolvedPackage {
 async fn check<S: PackageSource>(machine: &Machine, case: Case<S>)
 where
     S::Declared: Debug,
+    S::Package: Program + Debug,
 {
     let Case { source, declared, publish, close, is_in_place } = case;
     let name: PluginName = "reef".parse().unwrap();
-    let names = PluginNames { plugin: &name, package: &name };
+    let names = PluginNames { plugin: &name, package: &name, accepts_only_program: false };
     let fetch = async |package: &ResolvedPackage| {
-        let decision = Decision { package: package.clone(), is_locked: true };
+        let decision = Decision { package: package.clone(), build_refusal: None, is_locked: true };
         source.fetch(names, &declared, decision, &machine.events).await
     };
     publish("one");
@@ -107,7 +152,7 @@ where
 
     // What is fetched is complete, and fetched again without the place.
     let (package, found) = fetch(&first).await.unwrap();
-    assert_eq!(run(&package).await, "one");
+    assert_eq!(words(&package).await, "one");
     assert!(source.is_complete(names, &declared, &found), "{found:?}");
     assert_eq!(source.complete(names, &declared, found.clone(), &machine.events).await.unwrap(), found);
     let last = source.last_resolved(names, &declared).await.unwrap().unwrap();
@@ -118,11 +163,11 @@ where
     publish("two");
     let second = source.resolve(names, &declared, &machine.events).await.unwrap();
     assert_eq!(second == first, is_in_place);
-    assert_eq!(run(&fetch(&second).await.unwrap().0).await, "two");
+    assert_eq!(words(&fetch(&second).await.unwrap().0).await, "two");
     let expected = if is_in_place { "two" } else { "one" };
-    assert_eq!(run(&fetch(&found).await.unwrap().0).await, expected);
+    assert_eq!(words(&fetch(&found).await.unwrap().0).await, expected);
     close();
-    assert_eq!(run(&fetch(&found).await.unwrap().0).await, expected);
+    assert_eq!(words(&fetch(&found).await.unwrap().0).await, expected);
 
     // A decision about another kind of source is refused.
     let other = match found {
@@ -138,6 +183,13 @@ where
 async fn releases_comply() {
     let machine = Machine::new();
     let case = release_case(&machine).await;
+    check(&machine, case).await;
+}
+
+#[tokio::test]
+async fn terraform_providers_comply() {
+    let machine = Machine::new();
+    let case = terraform_case(&machine).await;
     check(&machine, case).await;
 }
 

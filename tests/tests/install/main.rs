@@ -5,6 +5,7 @@
 mod archives;
 mod cache;
 mod compliance;
+mod copies;
 mod downloads;
 mod fingerprints;
 mod formats;
@@ -14,15 +15,19 @@ mod manifests;
 mod prune;
 mod ranges;
 mod release;
+mod terraform;
+mod terraform_answers;
+mod terraform_peers;
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bridge::install::{
-    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, Installer, LockRule,
-    PackageLock, Verification, VerifiedPackage,
+    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, InstalledPackages,
+    Installer, LocalPackages, LockRule, PackageCopies, PackageLock, Verification, VerifiedPackage,
 };
 use bridge::plugin::{
     Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken, WantedVersion,
@@ -43,6 +48,8 @@ struct Machine {
     is_offline: bool,
     /// Credentials for sources without a token.
     credentials: Credentials,
+    /// Folders of plugins, and a mirror.
+    copies: PackageCopies,
 }
 
 /// Sink that keeps events.
@@ -70,6 +77,7 @@ impl Machine {
             lock_rule,
             is_offline: false,
             credentials: Credentials::default(),
+            copies: PackageCopies::default(),
         }
     }
 
@@ -92,6 +100,7 @@ impl Machine {
             verification,
             is_offline,
             credentials,
+            copies: self.copies.clone(),
         }
     }
 
@@ -107,6 +116,18 @@ impl Machine {
             PluginSource::Git(git) => installer.install(&GitRepositories::new(settings), names, git).await,
             PluginSource::GithubRelease(release) => {
                 installer.install(&GithubReleases::new(settings), names, release).await
+            }
+            PluginSource::Installed(installed) => {
+                let local = LocalPackages {
+                    root: self.path("repo"),
+                    cache: settings.folder.clone(),
+                    environment: settings.environment.clone(),
+                    spawner: settings.spawner.clone(),
+                    verification: settings.verification,
+                    is_offline: settings.is_offline,
+                };
+                let packages = InstalledPackages::new(settings, local, Some(self.path("pulumi")));
+                installer.install(&packages, names, installed).await
             }
             PluginSource::Local(_) => unreachable!("the tests of bridge install local plugins"),
         }
@@ -167,6 +188,7 @@ fn git_source(url: &str, revision: &str) -> GitSource {
         checksum: None,
         token: None,
         insecure: false,
+        build: None,
     }
 }
 
@@ -203,9 +225,13 @@ fn asset_name(version: &str) -> String {
 
 /// Runs a package like the launcher, and returns its output.
 async fn run(package: &VerifiedPackage) -> String {
+    run_program(package.program(), package.arguments()).await
+}
+
+async fn run_program(program: &Path, arguments: &[OsString]) -> String {
     let spec = ProcessSpec {
-        program: package.program().to_owned(),
-        arguments: package.arguments().to_vec(),
+        program: program.to_owned(),
+        arguments: arguments.to_vec(),
         directory: "/".into(),
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
         sandbox: ProcessSandbox::None,

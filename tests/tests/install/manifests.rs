@@ -55,50 +55,6 @@ async fn manifest_of_a_fetched_package_names_only_files_of_the_package() {
     }
 }
 
-/// Shows: plugin-authoring.md#go "of a fetched package once, until the package, the version of Go or its settings change"
-#[tokio::test]
-async fn program_of_a_fetched_package_is_built_once() {
-    let mut machine = Machine::new();
-    let bin = machine.path("bin");
-    // A toolchain that counts its builds: `go env NAME…`, `go build -o FILE .`
-    let toolchain = |version: &str| {
-        let text = format!(
-            "#!/bin/sh\nif [ \"$1\" = env ]; then echo {version}; exit; fi\n\
-             echo build >>'{0}'\nprintf '#!/bin/sh\\necho built\\n' >\"$3\"\nchmod 755 \"$3\"\n",
-            bin.join("builds").display()
-        );
-        write(&bin.join("go"), text.as_bytes(), 0o755);
-    };
-    let builds = || std::fs::read_to_string(bin.join("builds")).unwrap_or_default().lines().count();
-    toolchain("go1.26");
-    machine.programs = Some(bin.clone());
-    let server = ReleaseServer::start().await.unwrap();
-    for tag in ["v1.0.0", "v2.0.0"] {
-        let source = format!("package main // {tag}");
-        let files = [
-            ("PulumiPlugin.yaml", Entry::File(0o644, b"runtime: go")),
-            ("main.go", Entry::File(0o644, source.as_bytes())),
-        ];
-        server.publish("acme/pulumi-reef", tag, &[(&asset_name(&tag[1..]), &tar_gz(&files).unwrap())]);
-    }
-    let started = async |tag: &str| {
-        let package = machine.install(&plugin(release_source(&server.api_url(), tag))).await.unwrap();
-        (run(&package).await, package.program().to_owned(), builds())
-    };
-    let (words, program, count) = started("v1.0.0").await;
-    assert_eq!((words.as_str(), count), ("built", 1));
-    assert_eq!(started("v1.0.0").await.2, 1, "it is kept");
-    assert_eq!(started("v2.0.0").await.2, 2, "another package");
-    toolchain("go1.27");
-    assert_eq!(started("v1.0.0").await.2, 3, "another version of Go");
-    assert_eq!(started("v1.0.0").await.2, 3);
-    write(&program, &script("evil"), 0o500);
-    let (words, _, count) = started("v1.0.0").await;
-    assert_eq!((words.as_str(), count), ("built", 4), "a damaged program is built again");
-    assert_eq!(machine.warnings(), ["the program in the cache is damaged; it is built again"]);
-    assert_eq!(machine.names("work"), [""; 0]);
-}
-
 #[tokio::test]
 async fn main_file_of_a_fetched_package_is_inside_the_package() {
     for main in ["../index.js", "..", "/etc/passwd"] {

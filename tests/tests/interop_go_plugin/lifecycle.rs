@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bridge::install::{FetchEvent, FetchEvents, Installer, LocalPackages, VerifiedPackage};
+use bridge::install::{FetchEvent, FetchEvents, Installer, LocalPackages, Verification, VerifiedPackage};
 use bridge::launch::{CallError, Connection, GoPluginError, LaunchError, LaunchSpec, Launched, Procedure, launch};
 use bridge::plugin::{Dialect, GoPlugin, GoPluginTls, LocalSource, PluginConfig, PluginSource};
 use bridge::process::{HostEnvironment, ProcessSandbox, Spawner};
@@ -65,8 +65,10 @@ impl Plugin {
             cache: folder.path().join("cache"),
             environment: HostEnvironment::default(),
             spawner: Spawner::unsupervised(),
+            verification: Verification::default(),
+            is_offline: false,
         };
-        let source = LocalSource { path, checksum: None };
+        let source = LocalSource::new(path);
         let config = PluginConfig::new("rec".parse().unwrap(), PluginSource::Local(source.clone()));
         let package = Installer::new(&NoEvents).install(&packages, config.names(), &source).await.unwrap();
         Self { folder, config, package }

@@ -1,7 +1,11 @@
 //! Tests of a provider on Pulumi's Go SDK, published like Pulumi's own and as part of a git repository: `sc` installs
-//! it from there and provisions with it.
+//! it from there and provisions with it. The same for Terraform providers, by Pulumi's bridge.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
+
+mod proxy;
+mod ssh;
+mod terraform;
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +19,7 @@ use tests::commands::run;
 use tests::http::{HttpServer, Response};
 use tests::releases::{Entry, ReleaseServer, sha256, tar_gz};
 use tests::sdk_providers::{self, Sdk, resource_inputs};
+use tests::sdks::{first_on_path, node_modules};
 
 const SDK: Sdk = Sdk::Go;
 
@@ -98,8 +103,40 @@ async fn provider_of_goreleaser_is_found_by_a_range_and_runs_offline() {
     .unwrap();
 }
 
-#[test]
-fn provider_from_git_repository_provisions() {
+/// A machine with network locks and copies the provider; another one has the repository and the copies only.
+///
+/// Shows: plugin-recipes.md#machines-without-network "run there with `SC_PLUGIN_PATH=/path/to/copies SC_OFFLINE=1`"
+#[tokio::test(flavor = "multi_thread")]
+async fn provider_is_mirrored_and_runs_on_a_machine_without_network() {
+    let archive = tar_gz(&[("pulumi-resource-peergo", Entry::File(0o755, &program()))]).unwrap();
+    let server = ReleaseServer::start().await.unwrap();
+    server.add_digests();
+    let platform = bridge::plugin::Platform::current().unwrap().to_string();
+    let asset = format!("pulumi-resource-peergo-v0.3.1-{platform}.tar.gz");
+    server.publish("acme/pulumi-peergo", "v0.3.1", &[(&asset, &archive)]);
+    let source = json!({
+        "type": "github-release", "repository": "acme/pulumi-peergo", "version": "^0.3", "apiUrl": server.api_url(),
+    });
+    tokio::task::spawn_blocking(move || {
+        let copies = tempfile::tempdir().unwrap();
+        let first = sdk_providers::Repository::new(&[]);
+        let plugins = json!([{ "name": SDK.package(), "source": source, "passEnv": ["PEER_HOME"] }]);
+        first.declare_sections(&plugins, &json!({}), &json!({}));
+        let folder = copies.path().display().to_string();
+        first.run_successfully(&["plugin", "lock"]);
+        first.run_successfully(&["plugin", "mirror", &folder]);
+        server.remove_releases();
+        let second = sdk_providers::Repository::new(&[]).with_variable("SC_PLUGIN_PATH", &folder);
+        second.write_file(".sc/sc.lock", &first.read_file(".sc/sc.lock"));
+        let second = second.with_variable("SC_OFFLINE", "1");
+        install_provision_and_destroy(&second, &source, || drop(copies));
+    })
+    .await
+    .unwrap();
+}
+
+/// Commits the provider to the folder `dist` of a git repository, with the tag `v0.3.1`.
+fn provider_in_git() -> tempfile::TempDir {
     let origin = tempfile::tempdir().unwrap();
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
@@ -111,6 +148,12 @@ fn provider_from_git_repository_provisions() {
     git(&["add", "."]);
     git(&["commit", "--quiet", "-m", "a provider"]);
     git(&["tag", "-a", "v0.3.1", "-m", "v0.3.1"]);
+    origin
+}
+
+#[test]
+fn provider_from_git_repository_provisions() {
+    let origin = provider_in_git();
     let source = json!({
         "type": "git", "repository": format!("file://{}", origin.path().display()), "ref": "v0.3.1", "subdir": "dist",
         "checksum": sha256(&program()),
@@ -120,6 +163,77 @@ fn provider_from_git_repository_provisions() {
         fs::rename(&path, path.with_extension("gone")).unwrap()
     });
     fs::remove_dir_all(origin.path().with_extension("gone")).unwrap();
+}
+
+/// Installs a provider from the sources of a language in a git repository, which `sc` builds.
+fn build_and_provision(sdk: Sdk, more_files: &[(&str, &str)]) {
+    let origin = tempfile::tempdir().unwrap();
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=T", "-c", "user.email=t@example.org"]).args(arguments).current_dir(origin.path());
+        run(&mut git).unwrap();
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_providers").join(sdk.language());
+    for file in fs::read_dir(sources).unwrap().map(Result::unwrap) {
+        if file.file_type().unwrap().is_file() {
+            fs::copy(file.path(), origin.path().join(file.file_name())).unwrap();
+        }
+    }
+    for (name, text) in more_files {
+        fs::write(origin.path().join(name), text).unwrap();
+    }
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "a provider"]);
+    let source = json!({
+        "type": "git", "repository": format!("file://{}", origin.path().display()), "version": "main", "build": true,
+    });
+    let mut repository = sdk_providers::Repository::new(&[]);
+    // The authorities of this machine, without which no registry is reached.
+    for name in ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"] {
+        if let Ok(value) = std::env::var(name) {
+            repository = repository.with_variable(name, &value);
+        }
+    }
+    if sdk == Sdk::Node {
+        // The SDK needs a newer Node.js than that of the machine may be.
+        let node = node_modules("node-pulumi", 22, &["@pulumi/pulumi@^3.270.0"]).unwrap();
+        repository = repository.with_path(first_on_path(&node.bin()).unwrap());
+    }
+    let plugins = json!([{ "name": sdk.package(), "source": source, "passEnv": ["PEER_HOME"] }]);
+    let resources = json!({ "a": { "type": format!("{}:index:Thing", sdk.package()), "config": resource_inputs("1", "x", "first") } });
+    repository.declare_sections(&plugins, &resources, &json!({ "out": "${resource:main/a.out}" }));
+    repository.run_successfully(&["plugin", "install"]);
+    let path = origin.keep();
+    fs::rename(&path, path.with_extension("gone")).unwrap();
+    repository.provision();
+    assert_eq!(repository.outputs(&[])["out"], "made of 1");
+    repository.run_successfully(&["preview", "--locked", "--offline"]);
+    repository.run_successfully(&["destroy", "--parent", "--yes"]);
+    assert_eq!(repository.home.resources().len(), 0);
+    fs::remove_dir_all(path.with_extension("gone")).unwrap();
+}
+
+#[test]
+fn provider_in_go_is_built_from_git() {
+    build_and_provision(Sdk::Go, &[("PulumiPlugin.yaml", "runtime: go\n")]);
+}
+
+#[test]
+fn provider_in_python_is_built_from_git() {
+    build_and_provision(
+        Sdk::Python,
+        &[
+            ("requirements.txt", "pulumi>=3.272.0\ngoogleapis-common-protos\n"),
+            // The real one compiles protocol files of this tree.
+            ("registration.py", "def serve_registered(*_):\n    raise NotImplementedError\n"),
+        ],
+    );
+}
+
+#[test]
+fn provider_in_typescript_is_built_from_git() {
+    build_and_provision(Sdk::Node, &[]);
 }
 
 fn write_program(folder: &Path, program: &[u8]) {

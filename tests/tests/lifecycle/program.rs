@@ -419,6 +419,7 @@ fn register<'a>(
                 additional_secret_outputs: Vec::new(),
                 version: None,
                 plugin_download_url: None,
+                subpackage: None,
                 source: None,
             };
             return Box::pin(async move { (name, deployment.read(goal).await) });
@@ -430,6 +431,7 @@ fn register<'a>(
                 provider,
                 version: None,
                 plugin_download_url: None,
+                subpackage: None,
             };
             return Box::pin(async move {
                 let reply = deployment.invoke(goal).await.map(|outputs| Registered {

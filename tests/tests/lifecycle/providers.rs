@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
+use bridge::host::Subpackage;
 use bridge::provider::ParameterizeRequest;
+use engine::Goal;
 use engine::events::Outcome;
 use engine::masking::MASK;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
@@ -234,6 +236,42 @@ async fn parameterized_plugin_is_parameterized_before_configure() {
         assert_eq!((name.as_str(), version.as_deref(), value.as_slice()), ("reef", Some("2.0.0"), &b"coral"[..]));
     }
     assert_eq!(cloud.parameterized().len(), 2);
+}
+
+/// Shows: engine.md#components-of-plugins "one for each package, version and download URL, with the value of its parameters in
+///   `__internal`"
+#[tokio::test]
+async fn default_provider_of_a_package_with_parameters_records_their_value() {
+    let of_package = |name: &str, version: &'static str| {
+        let subpackage = Arc::new(Subpackage {
+            name: "reef".to_owned(),
+            version: version.to_owned(),
+            base_name: "cloud".to_owned(),
+            base_version: Some("1.1.0".to_owned()),
+            value: b"coral".to_vec(),
+        });
+        let edit = move |goal: &mut Goal| {
+            (goal.version, goal.subpackage) = (Some(version.to_owned()), Some(Arc::clone(&subpackage)));
+        };
+        resource(name).edit_goal(edit)
+    };
+    let program = [of_package("a", "2.0.0"), of_package("b", "2.0.0"), of_package("c", "2.1.0")];
+    let (cloud, state) = deploy(&program).await;
+    let of_providers = state.resources.iter().filter(|resource| resource.is_provider());
+    let mut of_providers: Vec<_> = of_providers.map(|provider| (provider.urn.as_str(), &*provider.inputs)).collect();
+    of_providers.sort_unstable_by_key(|(urn, _)| *urn);
+    let internal = map(&[("name", "cloud"), ("version", "1.1.0"), ("parameterization", "Y29yYWw=")]);
+    let inputs = |version: &str| -> PropertyMap {
+        let inputs = [("version", version.into()), ("__internal", PropertyValue::Map(internal.clone()))];
+        inputs.map(|(key, value)| (key.to_owned(), value)).into()
+    };
+    let urn = |name: &str| Urn::new(STACK, PROJECT, None, "pulumi:providers:reef", name);
+    let (first, second) = (urn("default_2_0_0"), urn("default_2_1_0"));
+    assert_eq!(of_providers, [(first.as_str(), &inputs("2.0.0")), (second.as_str(), &inputs("2.1.0"))]);
+    let booted = cloud.booted();
+    assert!(booted.iter().all(|boot| (boot.package.as_str(), boot.subpackage.as_deref()) == ("cloud", Some("reef"))));
+    let ended = cloud.up(&state, &program).run().await.expect(Outcome::Succeeded);
+    assert_eq!(ended.state.resources.len(), state.resources.len());
 }
 
 #[tokio::test]

@@ -176,6 +176,7 @@ fn read(request: &Value, registered: &ByName) -> ReadGoal {
         additional_secret_outputs: Vec::new(),
         version: None,
         plugin_download_url: None,
+        subpackage: None,
         source: None,
     }
 }

@@ -11,7 +11,7 @@ use crate::workspace::test_workspace;
 type Row<'a> = (&'a str, &'a [&'a str]);
 
 /// Modules from the top down: each may import from all below it.
-const BRIDGE: [&str; 17] = [
+const BRIDGE: [&str; 18] = [
     "host",
     "provider",
     "launch",
@@ -27,6 +27,7 @@ const BRIDGE: [&str; 17] = [
     "terminal",
     "shell",
     "error",
+    "health",
     "message_text",
     "zstd",
 ];
