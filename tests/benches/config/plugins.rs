@@ -134,8 +134,8 @@ pub(crate) fn compare_sizes(plugins: usize, (large, small): (usize, usize), roun
 
 /// Compares the fetch of an archive from loopback with its extraction by `tar`. The content is twice as large.
 pub(crate) fn compare_with_tar(mebibytes: usize, rounds: usize) -> anyhow::Result<()> {
-    let content = hex::encode(noise(mebibytes * MIB));
-    let archive = tar_gz(&[("pulumi-resource-p", Entry::File(0o755, content.as_bytes()))])?;
+    let content = [PROGRAM, hex::encode(noise(mebibytes * MIB)).as_bytes()].concat();
+    let archive = tar_gz(&[("pulumi-resource-p", Entry::File(0o755, &content))])?;
     let file = tempfile::NamedTempFile::new()?;
     fs::write(file.path(), &archive)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
