@@ -74,10 +74,7 @@ impl PackageSource for GithubReleases {
     }
 
     fn is_complete(&self, _: PluginNames<'_>, source: &GithubReleaseSource, package: &ResolvedPackage) -> bool {
-        let platform = source.platform.or(Platform::current());
-        let ResolvedPackage::Release(release) = package else { return false };
-        let asset = platform.and_then(|platform| release.assets.get(&platform));
-        asset.is_some_and(|asset| asset.digest.is_some())
+        package.has_digest_for(source.platform.or(Platform::current()))
     }
 
     async fn complete(

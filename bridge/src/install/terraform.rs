@@ -51,10 +51,7 @@ impl PackageSource for TerraformProviders {
     }
 
     fn is_complete(&self, _: PluginNames<'_>, source: &TerraformProviderSource, package: &ResolvedPackage) -> bool {
-        let platform = source.platform.or(Platform::current());
-        let ResolvedPackage::Release(release) = package else { return false };
-        let archive = platform.and_then(|platform| release.assets.get(&platform));
-        archive.is_some_and(|archive| archive.digest.is_some())
+        package.has_digest_for(source.platform.or(Platform::current()))
     }
 
     async fn complete(

@@ -16,6 +16,12 @@ pub enum ResolvedPackage {
 }
 
 impl ResolvedPackage {
+    /// Returns whether it is a release that has a digest for a platform.
+    pub fn has_digest_for(&self, platform: Option<Platform>) -> bool {
+        let (Self::Release(release), Some(platform)) = (self, platform) else { return false };
+        release.assets.get(&platform).is_some_and(|asset| asset.digest.is_some())
+    }
+
     /// Returns what is recorded of it: without assets whose digest is not known.
     #[must_use]
     pub fn recorded(mut self) -> Self {
