@@ -94,7 +94,7 @@ pub(super) enum FingerprintScope<'a> {
     Package,
     /// Files of a local folder that a checksum covers.
     LocalFolder,
-    /// One file of a folder, by its name.
+    /// File of a folder, by its name.
     File(&'a str),
 }
 

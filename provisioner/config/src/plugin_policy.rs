@@ -1,6 +1,6 @@
 //! The file of the policy that `SC_PLUGIN_POLICY` names (docs/plugins.md#policy).
 //!
-//! It is read strictly: what it says wrongly is an error, because a rule that is not understood would forbid nothing.
+//! Mistakes in the file are errors, because a rule that is not understood would forbid nothing.
 
 use std::path::{Path, PathBuf};
 

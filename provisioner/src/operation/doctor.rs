@@ -45,7 +45,7 @@ impl PluginSettings {
     /// policy refuses are not asked, and none is with `--offline`.
     ///
     /// # Cancellation
-    /// Nothing is left.
+    /// Leaves nothing behind.
     pub async fn check_packages(&self, stacks: &Stacks, spawner: &Spawner) -> Vec<HealthCheck> {
         let mut checks = vec![self.check_lock(stacks)];
         let plugins = match self.locked_plugins(stacks) {
