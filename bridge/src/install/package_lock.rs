@@ -222,16 +222,16 @@ impl PackageLock {
         .await
     }
 
-    /// Takes the lock of the folder of the file, so that one run at a time changes the file: for the time of a read and a write at most. A
-    /// file system without locks has none.
+    /// Takes the lock of the root of the repository, so that one run at a time changes the file: for the time of a read and a write at most.
+    /// The folder of the file has another lock, which the writer of its temporary file takes meanwhile. A file system without locks has
+    /// none.
     fn hold(&self) -> Result<Option<File>, InstallError> {
         let place = self.place()?;
-        let folder = place.parent().unwrap_or(&place);
-        create_folders(folder)?;
+        create_folders(place.parent().unwrap_or(&place))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(folder, flags, Mode::empty()).map_err(io::Error::from);
-        let folder_file = File::from(opened.map_err(FileError::of("open", folder))?);
-        Ok(folder_file.lock().is_ok().then_some(folder_file))
+        let opened = rustix::fs::open(&self.repository, flags, Mode::empty()).map_err(io::Error::from);
+        let root = File::from(opened.map_err(FileError::of("open", &self.repository))?);
+        Ok(root.lock().is_ok().then_some(root))
     }
 
     fn write(&self, before: &str, content: LockFile) -> Result<(), InstallError> {
@@ -377,6 +377,17 @@ mod tests {
 
     fn names(lock: &LockFile) -> Vec<String> {
         lock.entries().iter().map(|entry| format!("{} {}", entry.name(), entry.tag().unwrap())).collect()
+    }
+
+    #[test]
+    fn writer_of_the_file_does_not_wait_for_the_lock_that_its_change_holds() {
+        let repository = tempfile::tempdir().unwrap();
+        let lock = PackageLock::new(repository.path(), LockRule::Add);
+        let held = lock.hold().unwrap();
+        assert!(held.is_some());
+        let folder = File::open(repository.path().join(".sc")).unwrap();
+        assert!(folder.try_lock_shared().is_ok(), "it waits until it gives up");
+        assert!(File::open(repository.path()).unwrap().try_lock().is_err(), "two runs change the file at once");
     }
 
     #[test]
