@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::cache_key::{CacheEntry, CacheKey};
 use super::checked_files::CheckedFiles;
@@ -37,6 +38,8 @@ pub struct CacheSettings {
     pub verification: Verification,
     /// True if no place may be asked through a connection: what is not on this machine is an error.
     pub is_offline: bool,
+    /// Time after which a command of a build is ended, usually [`BUILD_LIMIT`](super::BUILD_LIMIT).
+    pub build_limit: Duration,
     /// Credentials for sources without a declared token.
     pub credentials: Credentials,
     /// Places that are asked before the place of a plugin itself.
@@ -322,8 +325,17 @@ impl CachedFetcher {
         let CacheSettings { environment, spawner, verification, is_offline, .. } = &self.settings;
         let (cache, verification, is_offline) = (&self.cache, *verification, *is_offline);
         // A declared build was allowed, and nothing else of a fetched package is built.
-        let build_refusal = None;
-        let context = RuntimeContext { environment, spawner, cache, verification, is_offline, build_refusal, events };
+        let (build_refusal, build_limit) = (None, self.settings.build_limit);
+        let context = RuntimeContext {
+            environment,
+            spawner,
+            cache,
+            verification,
+            build_refusal,
+            is_offline,
+            build_limit,
+            events,
+        };
         let (package, plugin_folder, built) = match spec.build {
             None => (cached.folder.clone(), plugin_folder, None),
             Some(build) => {

@@ -11,7 +11,7 @@ use super::local_files::LocalFiles;
 use super::package_cache::{PackageCache, Verification};
 use super::run_blocking;
 use super::runtime::PluginOrigin;
-use super::runtime_context::RuntimeContext;
+use super::runtime_context::{BUILD_LIMIT, RuntimeContext};
 use super::tree_build::TreeBuild;
 use super::verify::{expected_digest, hash_file, read_folder};
 use super::{Decision, FetchEvents, InstallError, LastResolved, LockKey, PackageSource, VerifiedPackage};
@@ -107,6 +107,7 @@ impl LocalPackages {
             cache,
             verification: self.verification,
             is_offline: self.is_offline,
+            build_limit: BUILD_LIMIT,
             build_refusal,
             events,
         }

@@ -90,6 +90,7 @@ pub use progress::{FetchEvent, FetchEvents};
 pub use prune::{PruneRules, PrunedPackage, prune_cache};
 pub use pulumi_folder::find_in_pulumi_folder;
 pub use release::GithubReleases;
+pub use runtime_context::BUILD_LIMIT;
 pub use signature::SignatureError;
 pub use terraform::TerraformProviders;
 pub use terraform_error::TerraformError;

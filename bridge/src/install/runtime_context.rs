@@ -16,8 +16,8 @@ use crate::process::{
 };
 use crate::shell::quoted;
 
-/// Time limit of a build. The first build of a plugin downloads its dependencies.
-const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Time limit of a command of a build. The first build of a plugin downloads its dependencies.
+pub const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Environment in which a plugin is built and run.
 #[derive(Clone, Copy)]
@@ -32,6 +32,8 @@ pub(super) struct RuntimeContext<'a> {
     pub(super) build_refusal: Option<&'a PolicyRefusal>,
     /// True if a build must not open a connection.
     pub(super) is_offline: bool,
+    /// Time after which a command of a build is ended.
+    pub(super) build_limit: Duration,
     /// Receiver of what happens during a build.
     pub(super) events: &'a dyn FetchEvents,
 }
@@ -47,7 +49,8 @@ impl OutputSink for BuildLines {
 }
 
 impl RuntimeContext<'_> {
-    /// Runs a command, and waits for its end and that of its output. Emits its output if it is shown.
+    /// Runs a command, and waits for its end and that of its output. Emits its output if it is shown. After the time limit, the command is
+    /// killed with what it has started.
     pub(super) async fn run(&self, spec: ProcessSpec, is_shown: bool) -> Result<Process, InstallError> {
         let (sender, mut lines) = mpsc::unbounded_channel();
         let sink: Arc<dyn OutputSink> = if is_shown { Arc::new(BuildLines(sender)) } else { Arc::new(()) };
@@ -57,7 +60,7 @@ impl RuntimeContext<'_> {
         let process = self.spawner.spawn(&spec, sink)?;
         let (mut first_line, mut exited) = (pin!(process.first_line()), None);
         {
-            let mut exit = pin!(tokio::time::timeout(BUILD_TIMEOUT, process.wait_for_exit()));
+            let mut exit = pin!(tokio::time::timeout(self.build_limit, process.wait_for_exit()));
             let mut is_begun = false;
             while !matches!(exited, Some(Err(_))) && (exited.is_none() || !is_begun) {
                 tokio::select! {
@@ -77,6 +80,10 @@ impl RuntimeContext<'_> {
                 }
             }
         }
+        if let Some(Err(_)) = exited {
+            process.kill();
+            process.wait_for_group_end().await;
+        }
         process.wait_for_output_end().await;
         while let Ok(line) = lines.try_recv() {
             self.emit_output(Some(line));
@@ -84,7 +91,10 @@ impl RuntimeContext<'_> {
         let status = match exited {
             Some(Ok(status)) if status.success() => return Ok(process),
             Some(Ok(status)) => describe_exit(status),
-            Some(Err(_)) | None => format!("not done within {} minutes", BUILD_TIMEOUT.as_secs() / 60),
+            Some(Err(_)) | None => match self.build_limit.as_secs() {
+                seconds @ ..60 => format!("not done within {seconds} seconds"),
+                seconds => format!("not done within {} minutes", seconds / 60),
+            },
         };
         Err(failed(status, process.last_lines(OutputStream::Stderr).join("\n")))
     }

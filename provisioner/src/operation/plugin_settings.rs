@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bridge::host::{AttachedPlugin, PluginPool, Sources};
 use bridge::install::{
-    CacheSettings, GitRepositories, GithubReleases, InstalledPackages, LOCK_FILE, LocalPackages, LockRule,
+    BUILD_LIMIT, CacheSettings, GitRepositories, GithubReleases, InstalledPackages, LOCK_FILE, LocalPackages, LockRule,
     PackageCopies, PackageLock, TerraformProviders, Verification,
 };
 use bridge::plugin::{PluginConfig, PluginVersion};
@@ -74,6 +74,7 @@ impl PluginSettings {
             spawner: spawner.clone(),
             verification: verification(variables)?,
             is_offline: stacks.fetch_rules.offline,
+            build_limit: BUILD_LIMIT,
             credentials: Credentials::new(environment.clone(), spawner.clone(), {
                 let masker = Arc::clone(&stacks.masker);
                 move |token| masker.add_text(token)

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use bridge::install::{CacheSettings, GithubReleases, Installer, LockRule, PackageCopies, PackageLock, Verification};
+use bridge::install::{
+    BUILD_LIMIT, CacheSettings, GithubReleases, Installer, LockRule, PackageCopies, PackageLock, Verification,
+};
 use bridge::plugin::{Checksum, GithubReleaseSource, PluginName, PluginNames, WantedVersion};
 use bridge::process::{HostEnvironment, Spawner};
 use bridge::source::Credentials;
@@ -83,6 +85,7 @@ fn releases(root: &Path) -> GithubReleases {
         spawner: Spawner::unsupervised(),
         verification: Verification::default(),
         is_offline: false,
+        build_limit: BUILD_LIMIT,
         credentials: Credentials::default(),
         copies: PackageCopies::default(),
     })

@@ -47,7 +47,7 @@ impl Repository {
         self.commit_all()
     }
 
-    fn commit_all(&self) -> String {
+    pub(super) fn commit_all(&self) -> String {
         self.git(&["add", "."]);
         self.git(&["commit", "--quiet", "--allow-empty", "-m", "x"]);
         self.git(&["rev-parse", "HEAD"])

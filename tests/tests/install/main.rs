@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod archives;
+mod builds;
 mod cache;
 mod compliance;
 mod copies;
@@ -24,10 +25,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bridge::install::{
-    CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError, InstalledPackages,
-    Installer, LocalPackages, LockRule, PackageCopies, PackageLock, Verification, VerifiedPackage,
+    BUILD_LIMIT, CacheSettings, FetchEvent, FetchEvents, GitRepositories, GithubReleases, InstallError,
+    InstalledPackages, Installer, LocalPackages, LockRule, PackageCopies, PackageLock, Verification, VerifiedPackage,
 };
 use bridge::plugin::{
     Checksum, GitSource, GithubReleaseSource, PluginConfig, PluginSource, SourceToken, WantedVersion,
@@ -46,6 +48,10 @@ struct Machine {
     /// Rule for the lock file, which is neither read nor written unless a test says so.
     lock_rule: LockRule,
     is_offline: bool,
+    /// Spawner of git and of builds.
+    spawner: Spawner,
+    /// Time after which a command of a build is ended.
+    build_limit: Duration,
     /// Credentials for sources without a token.
     credentials: Credentials,
     /// Folders of plugins, and a mirror.
@@ -76,6 +82,8 @@ impl Machine {
             verification,
             lock_rule,
             is_offline: false,
+            spawner: Spawner::unsupervised(),
+            build_limit: BUILD_LIMIT,
             credentials: Credentials::default(),
             copies: PackageCopies::default(),
         }
@@ -90,8 +98,8 @@ impl Machine {
         let folders = self.programs.iter().cloned().chain(std::env::split_paths(&path));
         let path = std::env::join_paths(folders).unwrap();
         let environment = HostEnvironment::new([("PATH".into(), path), ("HOME".into(), self.path("home").into())]);
-        let spawner = Spawner::unsupervised();
         let (verification, is_offline, credentials) = (self.verification, self.is_offline, self.credentials.clone());
+        let (spawner, build_limit) = (self.spawner.clone(), self.build_limit);
         CacheSettings {
             folder: self.path("cache"),
             root: self.path("repo"),
@@ -99,6 +107,7 @@ impl Machine {
             spawner,
             verification,
             is_offline,
+            build_limit,
             credentials,
             copies: self.copies.clone(),
         }
