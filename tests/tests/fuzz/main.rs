@@ -6,13 +6,21 @@
 #![expect(clippy::unwrap_used, reason = "a test panics at the first failure")]
 #![expect(clippy::print_stdout, reason = "`cargo fuzz` shows the number of cases")]
 
+mod archives;
+mod machine;
 mod mutation;
+mod packages;
 mod readers;
+mod registry;
 
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
+
+use bridge::error::chain_masked;
+use tokio::runtime::{Builder, Runtime};
 
 use self::mutation::{Random, mutate};
 
@@ -62,6 +70,28 @@ fn fuzz(reader: &'static str, share: u64, corpus: Vec<Vec<u8>>, make: impl FnOnc
     }
     let accepted = worker.join().unwrap_or_else(|_| panic!("{reader}: failed with FUZZ_SEED={current}"));
     println!("{reader}: {cases} cases from FUZZ_SEED={first}, {accepted} accepted");
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Returns an error as the program prints it.
+fn message(error: &(dyn Error + 'static)) -> String {
+    chain_masked(error, ToString::to_string)
+}
+
+/// Same as [`fuzz`], for contents that are read as long as nothing changes them.
+fn fuzz_valid(reader: &'static str, share: u64, corpus: Vec<Vec<u8>>, make: impl Fn() -> Read + Send + 'static) {
+    let mut read = make();
+    for content in &corpus {
+        assert_eq!(read(content), Ok(()), "{reader}: {}", String::from_utf8_lossy(content));
+    }
+    fuzz(reader, share, corpus, make);
 }
 
 /// Returns the contents of the files below a folder whose path is accepted, sorted by path.

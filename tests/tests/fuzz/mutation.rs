@@ -27,7 +27,7 @@ impl Random {
 }
 
 /// Pieces that are significant in one of the formats, or at a limit.
-const PIECES: [&[u8]; 36] = [
+const PIECES: [&[u8]; 45] = [
     b"\0",
     b"\xff\xfe",
     b"\xc3",
@@ -64,6 +64,15 @@ const PIECES: [&[u8]; 36] = [
     b"urn:pulumi:",
     b"4dabf18193072939515e22adb298388d",
     b"\x1f\x8b\x08",
+    b"\x28\xb5\x2f\xfd",
+    b"PK\x01\x02",
+    b"PK\x05\x06",
+    b"../../x\0",
+    b"/tmp/x\0",
+    b".git/",
+    b"77777777777\0",
+    b"\x80\0\0\0\xff\xff\xff\xff",
+    b"\xff\xff\xff\xff",
 ];
 
 /// Pieces that open a level of one of the formats.
@@ -79,7 +88,7 @@ pub(crate) fn mutate(random: &mut Random, content: &[u8], corpus: &[Vec<u8>]) ->
     for _ in 0..=random.below(4) {
         let at = random.below(changed.len() + 1);
         let end = at + random.below((changed.len() - at).min(64) + 1);
-        match random.below(11) {
+        match random.below(12) {
             0 => change_byte(random, &mut changed),
             1 => changed.truncate(at),
             2 => drop(changed.drain(at..end)),
@@ -103,26 +112,34 @@ pub(crate) fn mutate(random: &mut Random, content: &[u8], corpus: &[Vec<u8>]) ->
                     + &"b: &a [*a, *a, *a, *a, *a, *a]\n".repeat(1 + random.below(20));
                 splice(&mut changed, at, alias.as_bytes());
             }
-            _ => {
+            9 => {
                 let piece = *random.pick(&PIECES);
                 splice(&mut changed, at, piece);
             }
+            _ => overwrite(random, &mut changed, at),
         }
     }
     changed
 }
 
-/// Flips a bit, removes a byte, or inserts a piece.
+/// Flips a bit, removes a byte, writes a piece over what is there, or inserts one.
 fn change_byte(random: &mut Random, content: &mut Vec<u8>) {
     let at = random.below(content.len());
-    match random.below(3) {
+    match random.below(4) {
         0 if !content.is_empty() => content[at] ^= 1 << random.below(8),
         1 if !content.is_empty() => drop(content.remove(at)),
+        2 => overwrite(random, content, at),
         _ => {
             let piece = *random.pick(&PIECES);
             splice(content, at, piece);
         }
     }
+}
+
+/// Writes a piece over the bytes at a place: the others stay where they are.
+fn overwrite(random: &mut Random, content: &mut [u8], at: usize) {
+    let piece = *random.pick(&PIECES);
+    content[at..].iter_mut().zip(piece).for_each(|(byte, new)| *byte = *new);
 }
 
 fn splice(content: &mut Vec<u8>, at: usize, piece: &[u8]) {

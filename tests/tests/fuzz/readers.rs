@@ -1,10 +1,8 @@
 //! The readers, one test each.
 
-use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use bridge::error::chain_masked;
 use bridge::plugin::PluginManifest;
 use config::diagnostics::{SourceFiles, Style, render, shown};
 use config::types::TypeTable;
@@ -15,25 +13,11 @@ use state::format::UpdateInfo;
 use state::secrets::Keyring;
 use state::store::{FileUrl, StackReference, StateStore, StoreOptions};
 use state::{JournalFolders, StackAccess, StackSettings, StackView, decode_checkpoint, encode_checkpoint};
-use tokio::runtime::{Builder, Runtime};
 
-use crate::{Read, corpus, fuzz};
-
-fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
-    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
-}
+use crate::{Read, corpus, fuzz, message, runtime, texts};
 
 fn is_checkpoint(path: &str) -> bool {
     path.contains("/.pulumi/stacks/") && path.ends_with(".json")
-}
-
-/// Returns an error as the program prints it.
-fn message(error: &(dyn Error + 'static)) -> String {
-    chain_masked(error, ToString::to_string)
 }
 
 #[test]
