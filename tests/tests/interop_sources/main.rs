@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic at the first failure")]
 
 mod proxy;
+mod pulumi;
 mod ssh;
 mod terraform;
 

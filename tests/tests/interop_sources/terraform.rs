@@ -11,20 +11,20 @@ use tests::sdk_providers;
 use tests::sdks::go_package_program;
 use tests::terraform_registry::{AuthorKey, TerraformRegistry, provider_archive};
 
-const MODULE: &str = "github.com/pulumi/pulumi-terraform-bridge/v3/dynamic";
+pub(crate) const MODULE: &str = "github.com/pulumi/pulumi-terraform-bridge/v3/dynamic";
 /// Test provider of the bridge, on the framework of plugins (protocol 6).
-const PROVIDER: &str = "acme/pfprovider";
+pub(crate) const PROVIDER: &str = "acme/pfprovider";
 
 /// Provider of the module of this suite: see `bridge/failing.go`.
 const FAILING: &str = "acme/failing";
 
-fn program(package: &str, link_flags: &str) -> Vec<u8> {
+pub(crate) fn program(package: &str, link_flags: &str) -> Vec<u8> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop_sources/bridge");
     fs::read(go_package_program(package, &sources, link_flags).unwrap()).unwrap()
 }
 
 /// Starts a registry whose versions of a provider are signed.
-async fn registry(provider: &str, program: &[u8], versions: &[&str]) -> (TerraformRegistry, AuthorKey) {
+pub(crate) async fn registry(provider: &str, program: &[u8], versions: &[&str]) -> (TerraformRegistry, AuthorKey) {
     let (registry, key) = (TerraformRegistry::start_tls().await.unwrap(), AuthorKey::generate().unwrap());
     registry.sign_with(Some(&key)).unwrap();
     for version in versions {
@@ -37,7 +37,7 @@ async fn registry(provider: &str, program: &[u8], versions: &[&str]) -> (Terrafo
 }
 
 /// Returns a repository with the bridge, whose `sc` trusts the registry.
-fn repository(registry: Option<&TerraformRegistry>) -> sdk_providers::Repository {
+pub(crate) fn bridge_repository(registry: Option<&TerraformRegistry>) -> sdk_providers::Repository {
     let mut repository = sdk_providers::Repository::new(&[]);
     if let Some(registry) = registry {
         let authority = registry.authority().unwrap().display().to_string();
@@ -47,7 +47,7 @@ fn repository(registry: Option<&TerraformRegistry>) -> sdk_providers::Repository
     repository
 }
 
-fn write_program(repository: &sdk_providers::Repository, name: &str, program: &[u8]) -> PathBuf {
+pub(crate) fn write_program(repository: &sdk_providers::Repository, name: &str, program: &[u8]) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let path = repository.folder().join("plugins").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -64,7 +64,12 @@ fn entry(name: &str, parameters: &[&str], config: &Value) -> Value {
     }])
 }
 
-fn declare(repository: &sdk_providers::Repository, registry: &TerraformRegistry, version: &str, endpoint: &str) {
+pub(crate) fn declare(
+    repository: &sdk_providers::Repository,
+    registry: &TerraformRegistry,
+    version: &str,
+    endpoint: &str,
+) {
     let parameters = [&format!("{}/{PROVIDER}", registry.host()), version];
     let plugins = entry("pfprovider", &parameters, &json!({ "endpoint": endpoint }));
     // The only values that the provider accepts.
@@ -77,7 +82,7 @@ fn declare(repository: &sdk_providers::Repository, registry: &TerraformRegistry,
     repository.declare_sections(&plugins, &json!({ "a": resource }), &outputs);
 }
 
-fn provider(repository: &sdk_providers::Repository) -> Value {
+pub(crate) fn provider(repository: &sdk_providers::Repository) -> Value {
     let resources = repository.state()["deployment"]["resources"].as_array().unwrap().clone();
     resources.into_iter().find(|resource| resource["type"] == "pulumi:providers:pfprovider").unwrap()
 }
@@ -88,7 +93,7 @@ async fn terraform_provider_lives_without_a_connection_of_the_bridge() {
     let pfprovider = program(&format!("{MODULE}/test/pfprovider"), "");
     let (registry, key) = registry(PROVIDER, &pfprovider, &["1.0.0", "1.1.0"]).await;
     tokio::task::spawn_blocking(move || {
-        let repository = repository(Some(&registry));
+        let repository = bridge_repository(Some(&registry));
         declare(&repository, &registry, "~> 1.0.0", "north");
         repository.provision();
         assert_eq!(repository.outputs(&[])["computed"], 128);
@@ -132,7 +137,7 @@ async fn terraform_provider_of_protocol_5_lives_as_well() {
     let failing = program("bridge", "-X main.protocol=5");
     let (registry, _) = registry(FAILING, &failing, &["1.0.0"]).await;
     tokio::task::spawn_blocking(move || {
-        let repository = repository(Some(&registry));
+        let repository = bridge_repository(Some(&registry));
         let address = format!("{}/{FAILING}", registry.host());
         for value in ["x", "y"] {
             declare_thing(&repository, &[&address, "^1"], &json!({}), Some(value));
@@ -157,7 +162,7 @@ fn errors_of_calls_end_as_the_bridge_lets_them() {
     const UNAVAILABLE: u32 = 14;
     // Without a refresh, whose reads would fail.
     const UPDATE: [&str; 4] = ["provision", "--yes", "-S", "-R"];
-    let repository = repository(None);
+    let repository = bridge_repository(None);
     let provider = write_program(&repository, "terraform-provider-failing", &program("bridge", ""));
     let parameters = [provider.to_str().unwrap()];
     let declare = |fails: &str, value| declare_thing(&repository, &parameters, &json!({ "fails": fails }), value);
