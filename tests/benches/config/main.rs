@@ -1,5 +1,5 @@
 //! Benchmark of the code around the engine, compared with a bare loop over the same bytes (`docs/performance.md`).
-//! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with asking the system about their files, the fetch of an archive with `tar`, generating schemas
+//! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with asking the system about their files, the fetch of an archive with `tar`, many downloads with the slowest of them, the memory of a large download with that of a small one, generating schemas
 //! with parsing their JSON, and looking up cached types with parsing all of them.
 //!
 //! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take
@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark is a program that prints")]
 
+mod downloads;
 mod plugins;
 mod preview;
 mod schema;
@@ -17,7 +18,11 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 fn main() -> anyhow::Result<()> {
-    let quick = std::env::args().any(|argument| argument == "--test" || argument == "--quick");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((downloads::FETCH, rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return downloads::fetch_once(rest);
+    }
+    let quick = arguments.iter().any(|argument| argument == "--test" || argument == "--quick");
     let rounds = if quick { 1 } else { 9 };
     println!("| figure | ours | bare loop | ratio | limit |");
     println!("|---|---|---|---|---|");
@@ -25,6 +30,9 @@ fn main() -> anyhow::Result<()> {
     plugins::compare_with_walk(if quick { 2 } else { 20 }, if quick { 10 } else { 500 }, rounds)?;
     plugins::compare_sizes(if quick { 1 } else { 5 }, if quick { (4, 1) } else { (256, 8) }, rounds)?;
     plugins::compare_with_tar(if quick { 1 } else { 200 }, if quick { 1 } else { 5 })?;
+    let (kibibytes, bytes_per_second) = if quick { (2 << 10, 4 << 20) } else { (40 << 10, 8 << 20) };
+    downloads::compare_with_slowest(kibibytes, bytes_per_second, if quick { 1 } else { 5 })?;
+    downloads::compare_memory(if quick { (20, 2) } else { (200, 20) }, if quick { 1 } else { 5 })?;
     preview::compare_sizes(if quick { (16, 8) } else { (500, 8) }, rounds)?;
     schema::compare(if quick { 30 } else { 1_500 }, rounds)?;
     types::compare(if quick { 30 } else { 1_500 }, rounds)?;

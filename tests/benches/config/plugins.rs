@@ -18,8 +18,8 @@ use tokio::runtime::Runtime;
 use crate::compare_in_turns;
 
 /// Start of a program.
-const PROGRAM: &[u8] = b"#!/bin/sh\n";
-const MIB: usize = 1 << 20;
+pub(crate) const PROGRAM: &[u8] = b"#!/bin/sh\n";
+pub(crate) const MIB: usize = 1 << 20;
 
 /// Plugins in the cache of a machine without a network, each pinned by the digest of its asset.
 struct Installed {
@@ -77,7 +77,7 @@ impl Installed {
 }
 
 /// Returns the source of releases, whose cache is in a repository.
-fn releases(root: &Path) -> GithubReleases {
+pub(crate) fn releases(root: &Path) -> GithubReleases {
     GithubReleases::new(CacheSettings {
         folder: root.join("cache"),
         root: root.to_owned(),
@@ -91,7 +91,7 @@ fn releases(root: &Path) -> GithubReleases {
     })
 }
 
-fn installer(root: &Path) -> Installer<'static> {
+pub(crate) fn installer(root: &Path) -> Installer<'static> {
     let lock = PackageLock::new(root, LockRule::Add);
     Installer { lock, cache: root.join("cache"), ..Installer::new(&()) }
 }
@@ -175,7 +175,7 @@ pub(crate) fn compare_with_tar(mebibytes: usize, rounds: usize) -> anyhow::Resul
 }
 
 /// Returns bytes that cannot be compressed.
-fn noise(count: usize) -> Vec<u8> {
+pub(crate) fn noise(count: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         state ^= state << 13;
