@@ -1,4 +1,4 @@
-//! What says which package a plugin is: the lock file, the index of a mirror or of a folder of plugins, and the checksum file of a release.
+//! Texts that decide on the package of a plugin: the lock file, the index of a mirror or of a folder of plugins, the checksum file of a release.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What a registry of Terraform providers answers, and the files to which its answers refer: one of them is changed, and the others are as
+//! Answers of a registry of Terraform providers, and the files to which they refer: one of them is changed, and the others are as
 //! they were published.
 
 use std::collections::BTreeMap;
