@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::InstallError;
 use super::package_cache::{PackageCache, ignore_missing, rename};
-use super::package_use::mark_path;
+use super::package_use::{mark_path, package_folders};
 use crate::fs::{FileError, check_trusted_below};
 use crate::plugin::Sha256Digest;
 
 impl PackageCache {
     /// Returns the digests of all packages.
     pub(super) fn packages(&self) -> Result<Vec<Sha256Digest>, InstallError> {
-        let folder = self.root().join("packages");
+        let folder = package_folders(self.root());
         check_trusted_below(self.root(), &folder)?;
         let members = match fs::read_dir(&folder) {
             Ok(members) => members,
@@ -27,11 +27,6 @@ impl PackageCache {
             packages.extend(name.to_str().and_then(|name| name.parse::<Sha256Digest>().ok()));
         }
         Ok(packages)
-    }
-
-    /// Returns the folder of a package.
-    pub(super) fn package_folder(&self, digest: Sha256Digest) -> PathBuf {
-        self.root().join("packages").join(digest.to_hex())
     }
 
     /// Returns the size of a kept archive, in bytes.
@@ -48,7 +43,7 @@ impl PackageCache {
         for (key, _) in &own {
             remove(&self.entry_path(key))?;
         }
-        let folder = self.package_folder(digest);
+        let folder = self.package_path(digest);
         ignore_missing(rename(&folder, &removed.path().join("package"))).map_err(FileError::of("remove", &folder))?;
         remove(&self.fingerprint_path(digest))?;
         let kept: BTreeSet<Sha256Digest> = others.iter().filter_map(|(_, entry)| entry.download_digest).collect();

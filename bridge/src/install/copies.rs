@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! [providers/][HOST/]OWNER/NAME/index.json           versions, with their times and assets
-//! [providers/][HOST/]OWNER/NAME/TAG/[OS_ARCH/]ASSET  assets as they were published
+//! [providers/][HOST/]OWNER/NAME/TAG/[OS_ARCH/]ASSET  assets as they were published, archives of Terraform providers
+//! [providers/][HOST/]OWNER/NAME/COMMIT/COMMIT.tar.gz the files of a commit of a git repository
 //! [providers/][HOST/]OWNER/NAME/VERSION/[OS_ARCH/]   one plugin that is ready to run, see `installed`
 //! ```
 //! Without a host it is that of GitHub.
@@ -40,8 +41,8 @@ pub struct PackageCopies {
 pub struct MirroredAsset {
     /// Path of the file.
     pub path: PathBuf,
-    /// Platform of the asset.
-    pub platform: Platform,
+    /// Platform of the asset; `None` for the files of a commit, which are the same for all.
+    pub platform: Option<Platform>,
     /// Length in bytes.
     pub size: u64,
     /// True if the folder had it already.
@@ -55,13 +56,25 @@ pub(super) struct Index {
 }
 
 /// Version of an index.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct IndexedVersion {
     pub(super) tag: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) released: Option<String>,
+    /// Commit of a git repository. A release has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) commit: Option<IndexedCommit>,
     #[serde(default)]
     pub(super) assets: BTreeMap<String, IndexedAsset>,
+}
+
+/// Commit of a version in an index.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct IndexedCommit {
+    /// Full id.
+    pub(super) id: String,
+    /// Digest of its files, as `checksum` computes it.
+    pub(super) tree: Sha256Digest,
 }
 
 /// Asset of a version in an index, by its name.
@@ -77,13 +90,13 @@ impl Index {
         json::from_slice(text).ok()
     }
 
-    /// Returns the versions as releases.
+    /// Returns the versions that are releases.
     pub(super) fn into_releases(self) -> Vec<Release> {
-        let release = |IndexedVersion { tag, released, assets }: IndexedVersion| {
+        let release = |IndexedVersion { tag, released, assets, .. }: IndexedVersion| {
             let assets = assets.into_iter().map(|(name, asset)| Asset::of_copy(name, asset.size, Some(asset.sha256)));
             Release { tag, published_at: released, assets: assets.collect(), ..Release::default() }
         };
-        self.versions.into_iter().map(release).collect()
+        self.versions.into_iter().filter(|version| version.commit.is_none()).map(release).collect()
     }
 }
 
@@ -128,18 +141,24 @@ impl CopyFolder {
         folders.iter().flat_map(below).filter(|folder| folder.is_dir()).map(Self).collect()
     }
 
+    /// Returns its index; an empty one if it has none.
+    ///
+    /// # Errors
+    /// [`InstallError::Path`]; [`InstallError::Index`].
+    pub(super) fn index(&self) -> Result<Index, InstallError> {
+        let path = self.0.join(INDEX);
+        match read_if_exists(&path, MAX_DOCUMENT_BYTES)? {
+            Some(text) => Index::parse(&text).ok_or_else(|| InstallError::Index { place: path.display().to_string() }),
+            None => Ok(Index::default()),
+        }
+    }
+
     /// Returns the releases of which it has copies: those of its index, and those that have a folder.
     ///
     /// # Errors
     /// [`InstallError::Path`]; [`InstallError::Index`].
     pub(super) fn releases(&self) -> Result<Vec<Release>, InstallError> {
-        let index = self.0.join(INDEX);
-        let mut releases = match read_if_exists(&index, MAX_DOCUMENT_BYTES)? {
-            Some(text) => Index::parse(&text)
-                .ok_or_else(|| InstallError::Index { place: index.display().to_string() })?
-                .into_releases(),
-            None => Vec::new(),
-        };
+        let mut releases = self.index()?.into_releases();
         for member in fs::read_dir(&self.0).map_err(FileError::of("list", &self.0))? {
             let member = member.map_err(FileError::of("list", &self.0))?;
             let Some(tag) = member.file_name().to_str().map(str::to_owned) else { continue };
@@ -155,13 +174,15 @@ impl CopyFolder {
     }
 
     /// Returns the path of an asset of a tag.
-    pub(super) fn asset(&self, tag: &str, name: &str, platform: Platform) -> Option<PathBuf> {
+    pub(super) fn asset(&self, tag: &str, name: &str, platform: Option<Platform>) -> Option<PathBuf> {
         if !is_plain(name) {
             return None;
         }
         let of_version = names_of_tag(tag).into_iter().map(|folder| self.0.join(folder));
-        let mut files =
-            of_version.flat_map(|folder| [folder.join(name), folder.join(platform_folder(platform)).join(name)]);
+        let mut files = of_version.flat_map(|folder| {
+            let of_platform = platform.map(|platform| folder.join(platform_folder(platform)).join(name));
+            [Some(folder.join(name)), of_platform].into_iter().flatten()
+        });
         files.find(|file| file.is_file())
     }
 }
@@ -214,9 +235,14 @@ mod tests {
     fn index_survives_its_text() {
         let digest = Sha256Digest::from_bytes([7; 32]);
         let assets = BTreeMap::from([("reef.tar.gz".to_owned(), IndexedAsset { size: 3, sha256: digest })]);
-        let versions = vec![IndexedVersion { tag: "v1.2.3".into(), released: None, assets }];
-        let text = serde_json::to_string(&Index { versions }).unwrap();
-        let releases = Index::parse(text.as_bytes()).unwrap().into_releases();
+        let release = IndexedVersion { tag: "v1.2.3".into(), released: None, commit: None, assets };
+        let commit = Some(IndexedCommit { id: "c0".repeat(20), tree: digest });
+        let commit = IndexedVersion { tag: "v1.2.3".into(), released: None, commit, assets: BTreeMap::new() };
+        let text = serde_json::to_string(&Index { versions: vec![commit.clone(), release] }).unwrap();
+        let index = Index::parse(text.as_bytes()).unwrap();
+        assert_eq!(index.versions[0].commit, commit.commit);
+        let releases = index.into_releases();
+        assert_eq!(releases.len(), 1, "a commit is no release");
         assert_eq!((releases[0].tag.as_str(), releases[0].assets[0].digest()), ("v1.2.3", Some(digest)));
         for bad in ["", "{}", "[]", "{\"versions\": [{}]}"] {
             assert!(Index::parse(bad.as_bytes()).is_none(), "{bad}");

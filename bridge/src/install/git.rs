@@ -7,19 +7,23 @@ use async_trait::async_trait;
 
 use super::cache_key::{CacheEntry, CacheKey};
 use super::cached_fetcher::{CacheSettings, CachedFetcher, Fetched, PackageSpec, RecordedDigest};
+use super::copy_places::CopyPlaces;
 use super::file_modes::make_private_and_read_only;
+use super::git_copies::{fetch_copy, mirror, resolve_copy};
 use super::layout::ExecutableNames;
 use super::members::MAX_MEMBERS;
-use super::package_cache::PackageCache;
+use super::package_cache::{CachedPackage, PackageCache};
 use super::progress::Progress;
 use super::run_blocking;
 use super::unpack::{MAX_BYTES, MAX_PATH_DEPTH, MAX_PATH_LENGTH};
 use super::verify::{check_transport, expected_digest};
-use super::{Decision, FetchEvents, InstallError, LastResolved, LockKey, PackageSource, VerifiedPackage};
+use super::{
+    Decision, FetchEvents, InstallError, LastResolved, LockKey, MirroredAsset, PackageSource, VerifiedPackage,
+};
 use crate::fs::{ScratchFolder, create_private_folders};
 use crate::plugin::{
-    DigestOrigin, GitSource, Platform, PluginNames, ResolvedCommit, ResolvedPackage, Sha256Digest, TagRange,
-    WantedVersion,
+    DigestOrigin, GitSource, Platform, PluginNames, PluginPlace, ResolvedCommit, ResolvedPackage, Sha256Digest,
+    TagRange, WantedVersion,
 };
 use crate::source::{Commit, Git, Remote, RevisionKind, TreeLimits, without_credentials};
 
@@ -53,6 +57,45 @@ impl GitRepositories {
             return format!("./{}", below.display());
         }
         address.split(['?', '#']).next().unwrap_or_default().to_owned()
+    }
+
+    fn copies<'c>(&'c self, place: &'c str, events: &'c dyn FetchEvents) -> CopyPlaces<'c> {
+        CopyPlaces { settings: &self.fetcher.settings, place, events }
+    }
+
+    /// Finds or fetches the files of a commit, and verifies them: of a copy, if there is one and their digest is known, else of the
+    /// repository.
+    async fn cached(
+        &self,
+        declaration: &Declaration<'_>,
+        spec: PackageSpec<'_>,
+        resolved: &ResolvedCommit,
+        is_locked: bool,
+    ) -> Result<(CacheKey, (CacheEntry, CachedPackage)), InstallError> {
+        check_transport(declaration.source.unprotected_address())?;
+        let recorded = resolved.tree.map(|digest| RecordedDigest {
+            item: "the tree".to_owned(),
+            revision: resolved.commit.clone(),
+            platform: None,
+            digest,
+            origin: DigestOrigin::Fetched,
+            released: None,
+            is_locked,
+            host: declaration.remote.display_url(),
+        });
+        let spec = PackageSpec { recorded: recorded.as_ref(), ..spec };
+        let fetch = async |scratch: &Arc<ScratchFolder>| {
+            if let (Some(place), Some(recorded)) = (declaration.place(), &recorded)
+                && let Some(fetched) = fetch_copy(self.copies(&place, declaration.events), recorded, scratch).await?
+            {
+                return Ok(fetched);
+            }
+            let git = self.git(&declaration.remote)?;
+            declaration.fetch(&git, &Commit::resolved(&resolved.commit), scratch).await
+        };
+        let key = declaration.key_of(&self.fetcher.cache, &resolved.commit)?;
+        let cached = self.fetcher.find_or_fetch(&key, spec, declaration.events, fetch).await?;
+        Ok((key, cached))
     }
 
     fn remote(&self, source: &GitSource) -> Result<Remote, InstallError> {
@@ -95,6 +138,11 @@ impl PackageSource for GitRepositories {
         check_transport(source.unprotected_address())?;
         expected_digest(source.checksum.as_ref(), source.platform.or(Platform::current()))?;
         let declaration = Declaration { source, remote: self.remote(source)?, events };
+        if let Some(place) = declaration.place()
+            && let Some(found) = resolve_copy(self.copies(&place, events), &source.version).await?
+        {
+            return Ok(ResolvedPackage::Commit(found));
+        }
         let git = self.git(&declaration.remote)?;
         declaration.resolve(&git).await.map(ResolvedPackage::Commit)
     }
@@ -127,38 +175,13 @@ impl PackageSource for GitRepositories {
         decision: Decision,
         events: &dyn FetchEvents,
     ) -> Result<(VerifiedPackage, ResolvedPackage), InstallError> {
-        check_transport(source.unprotected_address())?;
         let Decision { package: ResolvedPackage::Commit(resolved), is_locked, .. } = decision else {
             return Err(InstallError::OtherKind);
         };
         let declaration = Declaration { source, remote: self.remote(source)?, events };
-        let recorded = resolved.tree.map(|digest| RecordedDigest {
-            item: "the tree".to_owned(),
-            revision: resolved.commit.clone(),
-            platform: None,
-            digest,
-            origin: DigestOrigin::Fetched,
-            released: None,
-            is_locked,
-            host: declaration.remote.display_url(),
-        });
-        let platform = source.platform.or(Platform::current());
         let executables = ExecutableNames::new(names);
-        let spec = PackageSpec {
-            names,
-            executables: &executables,
-            expected_digest: expected_digest(source.checksum.as_ref(), platform)?,
-            recorded: recorded.as_ref(),
-            subdir: &source.subdir,
-            platform,
-            build: source.build.as_ref(),
-        };
-        let fetch = async |scratch: &Arc<ScratchFolder>| {
-            let git = self.git(&declaration.remote)?;
-            declaration.fetch(&git, &Commit::resolved(&resolved.commit), scratch).await
-        };
-        let key = declaration.key_of(&self.fetcher.cache, &resolved.commit)?;
-        let (entry, cached) = self.fetcher.find_or_fetch(&key, spec, events, fetch).await?;
+        let spec = declaration.spec(names, &executables)?;
+        let (key, (entry, cached)) = self.cached(&declaration, spec, &resolved, is_locked).await?;
         let is_fixed = matches!(source.version, WantedVersion::Named(_))
             && (resolved.tag.as_deref() == Some(source.version.as_str())
                 || entry.revision.starts_with(source.version.as_str()));
@@ -180,23 +203,33 @@ impl PackageSource for GitRepositories {
         Ok((package, ResolvedPackage::Commit(resolved)))
     }
 
+    async fn mirror(
+        &self,
+        names: PluginNames<'_>,
+        source: &GitSource,
+        package: ResolvedPackage,
+        _: &[Platform],
+        folder: &Path,
+        events: &dyn FetchEvents,
+    ) -> Result<Option<Vec<MirroredAsset>>, InstallError> {
+        let ResolvedPackage::Commit(commit) = package else { return Err(InstallError::OtherKind) };
+        let declaration = Declaration { source, remote: self.remote(source)?, events };
+        // A repository on this machine is not elsewhere.
+        let Some(place) = declaration.place() else { return Ok(None) };
+        let executables = ExecutableNames::new(names);
+        let spec = declaration.spec(names, &executables)?;
+        let (_, (_, cached)) = self.cached(&declaration, spec, &commit, true).await?;
+        Ok(Some(vec![mirror(folder, &place, commit, cached).await?]))
+    }
+
     async fn known_digest(
         &self,
         names: PluginNames<'_>,
         source: &GitSource,
     ) -> Result<Option<Sha256Digest>, InstallError> {
-        let platform = source.platform.or(Platform::current());
-        let (executables, subdir) = (ExecutableNames::new(names), source.subdir.as_path());
-        let spec = PackageSpec {
-            names,
-            executables: &executables,
-            expected_digest: None,
-            recorded: None,
-            subdir,
-            platform,
-            build: source.build.as_ref(),
-        };
+        let executables = ExecutableNames::new(names);
         let declaration = Declaration { source, remote: self.remote(source)?, events: &() };
+        let spec = PackageSpec { expected_digest: None, ..declaration.spec(names, &executables)? };
         for key in [declaration.fixed_key(), declaration.moving_key()] {
             if let Some((_, cached)) = self.fetcher.find(&key, spec).await? {
                 return spec.pinning_digest(&cached.folder, &cached.files).map(Some);
@@ -214,6 +247,26 @@ struct Declaration<'a> {
 }
 
 impl Declaration<'_> {
+    /// Returns what is expected of the package, without what is recorded.
+    fn spec<'s>(
+        &'s self,
+        names: PluginNames<'s>,
+        executables: &'s ExecutableNames,
+    ) -> Result<PackageSpec<'s>, InstallError> {
+        let platform = self.source.platform.or(Platform::current());
+        let expected_digest = expected_digest(self.source.checksum.as_ref(), platform)?;
+        let (subdir, build) = (self.source.subdir.as_path(), self.source.build.as_ref());
+        Ok(PackageSpec { names, executables, expected_digest, recorded: None, subdir, platform, build })
+    }
+
+    /// Returns the place of its copies; `None` for a repository on this machine.
+    fn place(&self) -> Option<String> {
+        match PluginPlace::of_git(self.source) {
+            PluginPlace::Repository(place) => Some(place),
+            PluginPlace::Local | PluginPlace::Installed | PluginPlace::Ambiguous(_) => None,
+        }
+    }
+
     async fn resolve(&self, git: &Git) -> Result<ResolvedCommit, InstallError> {
         let name = match &self.source.version {
             WantedVersion::Range(range) => self.highest_tag(git, range).await?,

@@ -6,8 +6,12 @@
 //!                    └─► resolve ─► (what its place names now) ───────┘      └─► lock file
 //! ```
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
 
 use super::cache_key::CacheKey;
 use super::package_cache::{Lock, PackageCache};
@@ -47,10 +51,19 @@ pub struct Installer<'i> {
     pub updates: bool,
     /// True if an update may record another content of the same tag.
     pub accepts_replaced: bool,
+    /// Asked whether a package may have another signer than the recorded one; `None`: it may not.
+    pub signer_approval: Option<Arc<dyn SignerApproval>>,
     /// Refusal of a build, if the policy allows none.
     pub build_refusal: Option<Box<PolicyRefusal>>,
     /// Receiver of events.
     pub events: &'i dyn FetchEvents,
+}
+
+/// Decides about packages that another key has signed than the recorded one, or none.
+#[async_trait]
+pub trait SignerApproval: Send + Sync + fmt::Debug {
+    /// Returns whether such a package may be recorded. `change` says which one it is, and names both keys.
+    async fn accept(&self, change: &str) -> bool;
 }
 
 impl<'i> Installer<'i> {
@@ -61,6 +74,7 @@ impl<'i> Installer<'i> {
             cache: PathBuf::new(),
             updates: false,
             accepts_replaced: false,
+            signer_approval: None,
             build_refusal: None,
             events,
         }
@@ -133,7 +147,7 @@ impl<'i> Installer<'i> {
             self.events.emit(FetchEvent::Warning(text));
             return Ok(Some(package));
         }
-        self.check_signer(key, None, &found)?;
+        self.check_signer(key, None, &found).await?;
         self.check_evidence(key, &found)?;
         let added = match self.lock.add(key.clone(), found.clone(), false).await {
             Ok(added) => added,
@@ -193,7 +207,7 @@ impl<'i> Installer<'i> {
         }
         let mut after = after.recorded();
         if before.as_ref() != Some(&after) {
-            self.check_signer(&key, before.as_ref(), &after)?;
+            self.check_signer(&key, before.as_ref(), &after).await?;
         }
         if let Some(before) = &before
             && before.tag() == after.tag()
@@ -329,9 +343,9 @@ impl<'i> Installer<'i> {
         }
     }
 
-    /// Returns an error if a package is signed by another key than the one that it replaces, or than an earlier version; a warning if the user has
-    /// named it.
-    fn check_signer(
+    /// Returns an error if a package is signed by another key than the one that it replaces, or than an earlier version, unless that is approved; a
+    /// warning if the user has named it.
+    async fn check_signer(
         &self,
         key: &LockKey,
         before: Option<&ResolvedPackage>,
@@ -347,7 +361,11 @@ impl<'i> Installer<'i> {
         let name = format!("{} of {}", release.tag, key.source);
         let error = TerraformError::OtherSigner { name, recorded, found: release.signer.clone() };
         if !self.accepts_replaced {
-            return Err(error.into());
+            let is_accepted = match &self.signer_approval {
+                Some(approval) => approval.accept(&error.to_string()).await,
+                None => false,
+            };
+            return if is_accepted { Ok(()) } else { Err(error.into()) };
         }
         self.events.emit(FetchEvent::Warning(format!("{error}; it is accepted, since its plugin is named")));
         Ok(())

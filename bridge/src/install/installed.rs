@@ -210,7 +210,7 @@ fn find_asset(
     let releases = folder.releases()?;
     let release = releases.iter().find(|release| release.tag == tag);
     let name = release.and_then(|release| assets.find(release, platform).ok()).map(|asset| asset.name.clone());
-    Ok(name.and_then(|name| Some((folder.asset(tag, &name, platform)?, name))))
+    Ok(name.and_then(|name| Some((folder.asset(tag, &name, Some(platform))?, name))))
 }
 
 #[async_trait]

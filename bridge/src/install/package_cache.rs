@@ -35,7 +35,7 @@ use super::InstallError;
 use super::cache_key::{CacheEntry, CacheKey};
 use super::file_digests::{FileDigests, hash_while_reading};
 use super::fingerprint::{FileTime, Fingerprint, FingerprintScope};
-use super::package_use::{PackageUse, USES};
+use super::package_use::{PACKAGES, PackageUse, USES, package_folders};
 use super::unpack::DownloadedFile;
 use crate::fs::{
     Access, FileError, MAX_DOCUMENT_BYTES, ScratchFolder, check_trusted_below, create_private_folders, open_regular,
@@ -326,7 +326,7 @@ impl PackageCache {
     /// [`InstallError::Trust`] if another user could have added files to the cache.
     fn create(&self) -> Result<(), InstallError> {
         create_private_folders(&self.root)?;
-        for folder in [WORK, "packages", FINGERPRINTS, "names", "locks", "downloads", USES] {
+        for folder in [WORK, PACKAGES, FINGERPRINTS, "names", "locks", "downloads", USES] {
             check_trusted_below(&self.root, &self.root.join(folder))?;
         }
         let metadata = fs::metadata(&self.root).map_err(FileError::of("read", &self.root))?;
@@ -349,7 +349,7 @@ impl PackageCache {
     ) -> Result<CachedPackage, InstallError> {
         let digest = files.cache_digest();
         let folder = self.package_path(digest);
-        create_private_folders(&self.root.join("packages"))?;
+        create_private_folders(&package_folders(&self.root))?;
         let _lock = self.lock_package(digest)?;
         let package_use = PackageUse::begin(&self.root, digest);
         match rename(source, &folder) {
@@ -427,8 +427,9 @@ impl PackageCache {
         Ok(Lock { _file: file })
     }
 
-    fn package_path(&self, digest: Sha256Digest) -> PathBuf {
-        self.root.join("packages").join(digest.to_hex())
+    /// Returns the folder of a package.
+    pub(super) fn package_path(&self, digest: Sha256Digest) -> PathBuf {
+        package_folders(&self.root).join(digest.to_hex())
     }
 
     pub(super) fn fingerprint_path(&self, package_digest: Sha256Digest) -> PathBuf {

@@ -9,10 +9,17 @@ use std::time::{Duration, SystemTime};
 use crate::fs::{ScratchFolder, create_private_folders, without_waiting};
 use crate::plugin::Sha256Digest;
 
+/// Name of the folder of the cache with the folders of packages.
+pub(super) const PACKAGES: &str = "packages";
 /// Name of the folder of the marks.
 pub(super) const USES: &str = "uses";
 /// Age of a mark from which on it is renewed: the time of a use is not needed more precisely.
 const RENEWED_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// Returns the folder of a cache that has the folders of all packages.
+pub fn package_folders(cache: &Path) -> PathBuf {
+    cache.join(PACKAGES)
+}
 
 /// Use of a package, which is not removed while this value exists.
 #[derive(Debug)]

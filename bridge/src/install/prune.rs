@@ -82,7 +82,7 @@ fn list(cache: &PackageCache) -> Result<Vec<PrunedPackage>, InstallError> {
         let sources: BTreeSet<String> =
             of_package().filter_map(|(key, entry)| Some(format!("{} {}", key.source()?, entry.revision))).collect();
         let archives: BTreeSet<Sha256Digest> = of_package().filter_map(|(_, entry)| entry.download_digest).collect();
-        let folder = cache.package_folder(digest);
+        let folder = cache.package_path(digest);
         let of_archives: u64 = archives.iter().filter_map(|archive| cache.download_size(*archive)).sum();
         let size = size_of(&folder)? + of_archives;
         let last_used = last_used(cache.root(), digest, &folder).map_err(FileError::of("read", &folder))?;

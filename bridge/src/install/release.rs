@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::cached_fetcher::{CacheSettings, CachedFetcher};
+use super::cached_fetcher::{CacheSettings, CachedFetcher, RecordedDigest};
 use super::layout::ExecutableNames;
+use super::mirror::{CopyTarget, LockedAssets};
 use super::release_declaration::{DescribedReleases, ReleaseDeclaration};
 use super::run_blocking;
 use super::{
     Decision, FetchEvents, InstallError, LastResolved, LockKey, MirroredAsset, PackageSource, VerifiedPackage,
 };
 use crate::plugin::{
-    GithubReleaseSource, Platform, PluginNames, ResolvedPackage, ResolvedRelease, Sha256Digest, WantedVersion,
+    GithubReleaseSource, Platform, PluginNames, ResolvedAsset, ResolvedPackage, ResolvedRelease, Sha256Digest,
+    WantedVersion,
 };
 use crate::source::Repository;
 
@@ -145,7 +147,10 @@ impl PackageSource for GithubReleases {
         let ResolvedPackage::Release(release) = package else { return Err(InstallError::OtherKind) };
         let executables = ExecutableNames::new(names).or_only_program();
         let declaration = self.declaration(names, &executables, source, events)?;
-        declaration.mirror(&release, platforms, folder).await.map(Some)
+        let place = &declaration.repository.place;
+        let target = CopyTarget::new(folder, place, &release.tag)?;
+        let locked = LockedRelease { declaration: &declaration, release: &release };
+        target.add_release(place, &release, platforms, &locked).await.map(Some)
     }
 
     async fn known_digest(
@@ -158,5 +163,23 @@ impl PackageSource for GithubReleases {
         let cache = self.fetcher.cache.clone();
         let entry = run_blocking(move || cache.find_entry(&key)).await?;
         Ok(entry.and_then(|entry| entry.download_digest))
+    }
+}
+
+/// Locked release.
+struct LockedRelease<'a> {
+    declaration: &'a ReleaseDeclaration<'a>,
+    release: &'a ResolvedRelease,
+}
+
+#[async_trait]
+impl LockedAssets for LockedRelease<'_> {
+    fn recorded(&self, platform: Platform, asset: &ResolvedAsset) -> Option<RecordedDigest> {
+        let recorded = self.declaration.recorded_digest(asset, self.release, true)?;
+        Some(RecordedDigest { platform: Some(platform), ..recorded })
+    }
+
+    async fn download(&self, _: Platform, asset: &ResolvedAsset, to: &Path) -> Result<Sha256Digest, InstallError> {
+        self.declaration.download_asset(&self.release.tag, asset, to).await
     }
 }

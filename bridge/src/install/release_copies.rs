@@ -1,76 +1,67 @@
 //! Copies of a declared release: which one the folders of plugins and the mirror have, and its asset from there.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::asset_package::DownloadedAsset;
 use super::cached_fetcher::{Fetched, PackageSpec};
-use super::copies::{CopyFolder, INDEX, Index, names_of_tag, paths_of};
-use super::download_file::DownloadFile;
+use super::copies::names_of_tag;
+use super::copy_places::{CopiedFile, CopyPlaces};
 use super::release_declaration::ReleaseDeclaration;
-use super::verify::hash_file;
-use super::{FetchEvent, InstallError, run_blocking};
-use crate::fs::{FileError, ScratchFolder, check_trusted_target, open_regular};
-use crate::plugin::{DigestOrigin, Platform, ResolvedAsset, ResolvedRelease, Sha256Digest, WantedVersion};
-use crate::source::{Asset, FetchError, FileServer, Release};
-
-/// Length of the parts in which a file is copied, in bytes.
-const PART: usize = 1 << 16;
+use super::{InstallError, run_blocking};
+use crate::fs::ScratchFolder;
+use crate::plugin::{DigestOrigin, Platform, ResolvedAsset, ResolvedRelease, WantedVersion};
+use crate::source::{Asset, FileServer, Release};
 
 impl ReleaseDeclaration<'_> {
+    fn copies(&self) -> CopyPlaces<'_> {
+        CopyPlaces { settings: &self.fetcher.settings, place: &self.repository.place, events: self.events }
+    }
+
     /// Returns the release that the folders of plugins have for the declaration, else the one that the mirror has; `None` if neither
     /// has one. A package whose digest must be published is not looked for, since only its place publishes one.
     pub(super) async fn resolve_copy(&self) -> Result<Option<ResolvedRelease>, InstallError> {
         if self.source.requires_digest {
             return Ok(None);
         }
-        for folder in self.copy_folders() {
+        let copies = self.copies();
+        for folder in copies.folders() {
             let listed = folder.clone();
             let releases = run_blocking(move || listed.releases()).await?;
             if let Some(release) = self.choose(releases)? {
                 let mut resolved = self.resolved_copy(&release);
                 let own = resolved.assets.get_mut(&self.platform).filter(|asset| asset.digest.is_none());
-                if let Some(asset) = own
-                    && let Some(file) = folder.asset(&release.tag, &asset.name, self.platform)
-                {
-                    // Nothing else says what it has to be.
-                    check_trusted_target(&file)?;
-                    asset.digest = Some((run_blocking(move || hash_file(&file)).await?, DigestOrigin::Fetched));
+                if let Some(asset) = own {
+                    let digest = copies.digest_of(&folder, &release.tag, &asset.name, self.platform).await?;
+                    asset.digest = digest.map(|digest| (digest, DigestOrigin::Fetched));
                 }
-                self.tell(&release.tag, &folder.0.display().to_string());
+                copies.tell(&release.tag, &folder.0.display().to_string());
                 return Ok(Some(resolved));
             }
         }
-        let Some(mirror) = self.mirror_server()? else { return Ok(None) };
+        let Some(mirror) = copies.mirror()? else { return Ok(None) };
         match self.resolve_in_mirror(&mirror).await {
             Err(InstallError::Fetch(error)) if error.is_unreachable() => {
-                self.warn_of(&mirror, &error);
+                copies.warn_of(&mirror, &error);
                 Ok(None)
             }
-            found => Ok(found?.inspect(|release| self.tell(&release.tag, &mirror.host()))),
+            found => Ok(found?.inspect(|release| copies.tell(&release.tag, &mirror.host()))),
         }
     }
 
     async fn resolve_in_mirror(&self, mirror: &FileServer) -> Result<Option<ResolvedRelease>, InstallError> {
-        for path in paths_of(&self.repository.place).into_iter().take(1) {
-            let index = format!("{path}/{INDEX}");
-            let Some(text) = mirror.content(&index).await? else { continue };
-            let place = || format!("{index} of {}", mirror.host());
-            let index = Index::parse(&text).ok_or_else(|| InstallError::Index { place: place() })?;
+        let copies = self.copies();
+        if let Some(index) = copies.mirror_index(mirror).await? {
             return Ok(self.choose(index.into_releases())?.map(|release| self.resolved_copy(&release)));
         }
         // A mirror without an index has what is written out.
         let WantedVersion::Named(tag) = &self.source.version else { return Ok(None) };
         for name in self.assets().names(tag, self.platform) {
-            for path in self.mirror_paths(tag, &name) {
-                if let Some(size) = mirror.size(&path).await? {
-                    let assets = vec![Asset::of_copy(name, size, None)];
-                    let release = Release { tag: tag.clone(), assets, ..Release::default() };
-                    return Ok(Some(self.resolved_copy(&release)));
-                }
+            let Some(path) = copies.mirror_path(tag, &name) else { continue };
+            if let Some(size) = mirror.size(&path).await? {
+                let assets = vec![Asset::of_copy(name, size, None)];
+                let release = Release { tag: tag.clone(), assets, ..Release::default() };
+                return Ok(Some(self.resolved_copy(&release)));
             }
         }
         Ok(None)
@@ -123,95 +114,12 @@ impl ReleaseDeclaration<'_> {
             return Ok(None);
         }
         let path = scratch.path().join("download");
-        for folder in self.copy_folders() {
-            let Some(file) = folder.asset(tag, &asset.name, self.platform) else { continue };
-            let digest = self.copy(&file, asset, &path).await?;
-            return self
-                .unpack_copy(tag, asset, (digest, folder.0.display().to_string()), spec, scratch)
-                .await
-                .map(Some);
-        }
-        let Some(mirror) = self.mirror_server()? else { return Ok(None) };
-        for from in self.mirror_paths(tag, &asset.name) {
-            let mut download = DownloadFile::new(self.events, &asset.name, asset.size, &path);
-            match mirror.download(&from, asset.size, |bytes| download.write(bytes)).await {
-                Ok(false) => {}
-                Ok(true) => {
-                    let origin = (download.finish(), mirror.host());
-                    return self.unpack_copy(tag, asset, origin, spec, scratch).await.map(Some);
-                }
-                Err(FetchError::Path(error)) => return Err(error.into()),
-                Err(error) if error.is_unreachable() => {
-                    self.warn_of(&mirror, &error);
-                    return Ok(None);
-                }
-                Err(error) => {
-                    return Err(InstallError::OtherCopy { place: mirror.host(), source: Box::new(error.into()) });
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    async fn unpack_copy(
-        &self,
-        tag: &str,
-        asset: &ResolvedAsset,
-        (digest, place): (Sha256Digest, String),
-        spec: PackageSpec<'_>,
-        scratch: &Arc<ScratchFolder>,
-    ) -> Result<Fetched, InstallError> {
-        let (name, path) = (asset.name.clone(), scratch.path().join("download"));
-        let (tag, host) = (tag.to_owned(), place.clone());
+        let wanted = (asset.name.as_str(), asset.size);
+        let copied = self.copies().fetch_file(tag, wanted, Some(self.platform), &path).await?;
+        let Some(CopiedFile { digest, origin }) = copied else { return Ok(None) };
+        let (tag, name, host) = (tag.to_owned(), asset.name.clone(), origin.clone());
         let downloaded = DownloadedAsset { tag, name, digest, published: None, host, path };
         let unpacked = downloaded.unpack(spec, scratch).await;
-        unpacked.map_err(|error| InstallError::OtherCopy { place, source: Box::new(error) })
-    }
-
-    /// Copies a file, and returns the digest of the copied bytes.
-    async fn copy(&self, from: &Path, asset: &ResolvedAsset, to: &Path) -> Result<Sha256Digest, InstallError> {
-        let mut source: File = open_regular(from).map_err(FileError::of("read", from))?;
-        let mut download = DownloadFile::new(self.events, &asset.name, asset.size, to);
-        download.write(&[])?;
-        let mut part = vec![0; PART];
-        loop {
-            let length = source.read(&mut part).map_err(FileError::of("read", from))?;
-            if length == 0 {
-                return Ok(download.finish());
-            }
-            download.write(&part[..length])?;
-            // Other plugins are prepared meanwhile.
-            tokio::task::yield_now().await;
-        }
-    }
-
-    fn copy_folders(&self) -> Vec<CopyFolder> {
-        CopyFolder::find(&self.fetcher.settings.copies.folders, &self.repository.place)
-    }
-
-    /// Returns a client of the mirror; `None` if there is none, or if no connection may be opened.
-    fn mirror_server(&self) -> Result<Option<FileServer>, InstallError> {
-        let settings = &self.fetcher.settings;
-        let address = settings.copies.mirror.as_deref().filter(|_| !settings.is_offline);
-        Ok(address.map(FileServer::new).transpose()?)
-    }
-
-    fn mirror_paths(&self, tag: &str, asset: &str) -> Vec<String> {
-        // A mirror is asked for few names, each of which is a request.
-        let place = paths_of(&self.repository.place).into_iter().next();
-        place
-            .filter(|_| !names_of_tag(tag).is_empty())
-            .map(|place| format!("{place}/{tag}/{asset}"))
-            .into_iter()
-            .collect()
-    }
-
-    fn tell(&self, tag: &str, place: &str) {
-        self.events.emit(FetchEvent::Note(format!("{tag} is taken from {place}")));
-    }
-
-    fn warn_of(&self, mirror: &FileServer, error: &FetchError) {
-        let text = format!("the mirror {} cannot be asked: {}", mirror.host(), crate::error::chain(error));
-        self.events.emit(FetchEvent::Warning(text));
+        unpacked.map(Some).map_err(|error| InstallError::OtherCopy { place: origin, source: Box::new(error) })
     }
 }

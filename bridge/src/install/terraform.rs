@@ -1,12 +1,16 @@
 //! Terraform providers in registries, as packages that are placed and not started.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 
 use super::cached_fetcher::{CacheSettings, CachedFetcher};
 use super::layout::ExecutableNames;
 use super::run_blocking;
 use super::terraform_release::ProviderDeclaration;
-use super::{Decision, FetchEvents, InstallError, LastResolved, LockKey, PackageSource, TerraformProviderFolder};
+use super::{
+    Decision, FetchEvents, InstallError, LastResolved, LockKey, MirroredAsset, PackageSource, TerraformProviderFolder,
+};
 use crate::plugin::{
     Platform, PluginNames, ResolvedPackage, ResolvedRelease, Sha256Digest, TerraformProviderSource, WantedVersion,
 };
@@ -107,6 +111,21 @@ impl PackageSource for TerraformProviders {
         let declaration = self.declaration(names, &executables, source, events)?;
         let (folder, release) = declaration.fetch(release, is_locked).await?;
         Ok((folder, ResolvedPackage::Release(release)))
+    }
+
+    async fn mirror(
+        &self,
+        names: PluginNames<'_>,
+        source: &TerraformProviderSource,
+        package: ResolvedPackage,
+        platforms: &[Platform],
+        folder: &Path,
+        events: &dyn FetchEvents,
+    ) -> Result<Option<Vec<MirroredAsset>>, InstallError> {
+        let ResolvedPackage::Release(release) = package else { return Err(InstallError::OtherKind) };
+        let executables = ExecutableNames::of_terraform_provider(&source.provider);
+        let declaration = self.declaration(names, &executables, source, events)?;
+        declaration.mirror(&release, platforms, folder).await.map(Some)
     }
 
     async fn known_digest(

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::InstallError;
+use super::copies::platform_folder;
 use super::package_cache::rename;
 use super::package_use::PackageUse;
 use crate::fs::{FileError, create_private_folders, place_below};
@@ -57,12 +58,11 @@ impl TerraformProviderFolder {
     /// [`InstallError::Path`], also if another link leads out of the folder.
     pub fn place(&self, below: &Path) -> Result<PathBuf, InstallError> {
         create_private_folders(below)?;
-        let Platform { os, arch } = self.platform;
-        let name = format!("{}_{}", os.as_str(), arch.as_str());
-        let parent = PathBuf::from(self.provider.to_string()).join(&self.version);
-        let parent = place_below(below, &parent)?;
+        let path = terraform_provider_place(&self.provider, &self.version, self.platform);
+        let parent = place_below(below, path.parent().unwrap_or(&path))?;
         create_private_folders(&parent)?;
-        let place = parent.join(&name);
+        let name = path.file_name().unwrap_or_default().display();
+        let place = parent.join(name.to_string());
         if fs::read_link(&place).is_ok_and(|target| target == self.folder) {
             return Ok(place);
         }
@@ -75,6 +75,11 @@ impl TerraformProviderFolder {
         })?;
         Ok(place)
     }
+}
+
+/// Returns the path of a provider in the folder in which the bridge looks: `HOST/NAMESPACE/NAME/VERSION/OS_ARCH`.
+pub fn terraform_provider_place(provider: &TerraformProvider, version: &str, platform: Platform) -> PathBuf {
+    PathBuf::from(provider.to_string()).join(version).join(platform_folder(platform))
 }
 
 #[cfg(test)]

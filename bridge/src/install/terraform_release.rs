@@ -36,8 +36,15 @@ pub(super) struct ProviderDeclaration<'a> {
 }
 
 impl ProviderDeclaration<'_> {
-    /// Returns the wanted version, as the registry names it now.
+    /// Returns the wanted version: the one of which there is a copy, else as the registry names it now.
     pub(super) async fn resolve(&self) -> Result<ResolvedRelease, InstallError> {
+        match self.resolve_copy().await? {
+            Some(found) => Ok(found),
+            None => self.resolve_in_registry().await,
+        }
+    }
+
+    async fn resolve_in_registry(&self) -> Result<ResolvedRelease, InstallError> {
         loop {
             match self.resolve_once().await {
                 Err(error) if self.leaves_credential_out(&error) => {}
@@ -55,7 +62,7 @@ impl ProviderDeclaration<'_> {
     /// Returns a recorded version with the digests of the platforms that it lacks.
     pub(super) async fn complete(&self, recorded: ResolvedRelease) -> Result<ResolvedRelease, InstallError> {
         self.check_version(&recorded.tag)?;
-        let found = self.resolve().await?;
+        let found = self.resolve_in_registry().await?;
         if let Some(known) = recorded.signer.as_ref().filter(|known| found.signer.as_ref() != Some(*known)) {
             let name = format!("{} of {}", recorded.tag, self.source.provider);
             return Err(TerraformError::OtherSigner { name, recorded: known.clone(), found: found.signer }.into());
@@ -112,23 +119,23 @@ impl ProviderDeclaration<'_> {
         }
     }
 
+    /// Returns whether the declaration accepts a version.
+    pub(super) fn is_wanted(&self, version: &PluginVersion) -> bool {
+        match &self.source.version {
+            WantedVersion::Named(name) => name.parse::<PluginVersion>().is_ok_and(|named| named == *version),
+            WantedVersion::Latest => version.as_semver().pre.is_empty(),
+            WantedVersion::Range(range) => range.contains(version),
+        }
+    }
+
     /// Returns the highest version that is wanted and has an archive for the platform. What is passed over is told.
     async fn choose(&self, registry: &TerraformRegistry) -> Result<String, InstallError> {
         let versions = registry.versions(&self.source.provider).await?;
         let parsed = |found: ProviderVersion| Some((PluginVersion::from(Version::parse(&found.version).ok()?), found));
         let mut versions: Vec<(PluginVersion, ProviderVersion)> = versions.into_iter().filter_map(parsed).collect();
         versions.sort_by(|(first, _), (second, _)| second.cmp(first));
-        let named = match &self.source.version {
-            WantedVersion::Named(name) => name.parse::<PluginVersion>().ok(),
-            WantedVersion::Latest | WantedVersion::Range(_) => None,
-        };
-        let is_wanted = |version: &PluginVersion| match &self.source.version {
-            WantedVersion::Named(_) => named.as_ref() == Some(version),
-            WantedVersion::Latest => version.as_semver().pre.is_empty(),
-            WantedVersion::Range(range) => range.contains(version),
-        };
         let mut passed = 0;
-        for (version, found) in versions.iter().filter(|(version, _)| is_wanted(version)) {
+        for (version, found) in versions.iter().filter(|(version, _)| self.is_wanted(version)) {
             if found.may_have(self.platform) {
                 return Ok(version.to_string());
             }
@@ -220,7 +227,7 @@ impl ProviderDeclaration<'_> {
     }
 
     /// Returns an error if a recorded version is not one of a registry: it becomes a part of paths.
-    fn check_version(&self, version: &str) -> Result<(), InstallError> {
+    pub(super) fn check_version(&self, version: &str) -> Result<(), InstallError> {
         match Version::parse(version) {
             Ok(_) => Ok(()),
             Err(_) => {
@@ -247,7 +254,7 @@ impl ProviderDeclaration<'_> {
         CacheKey::new([kind, provider.as_str(), version, platform.as_str(), self.source.address().as_str()])
     }
 
-    fn recorded_digest(
+    pub(super) fn recorded_digest(
         &self,
         platform: Platform,
         asset: &ResolvedAsset,
@@ -286,12 +293,16 @@ impl ProviderDeclaration<'_> {
             build: None,
         };
         let version = release.tag.clone();
-        let fetch = async |scratch: &Arc<ScratchFolder>| loop {
-            let registry = self.registry().await?;
-            match self.fetch_archive(&registry, &version, spec, scratch).await {
-                Err(error) if self.leaves_credential_out(&error) => {}
-                fetched => return fetched.map_err(|error| self.explained(error)),
+        let fetch = async |scratch: &Arc<ScratchFolder>| {
+            if let Some(recorded) = &recorded
+                && let Some(fetched) = self.fetch_copy(&version, recorded, scratch).await?
+            {
+                return Ok(fetched);
             }
+            let (name, path) = (self.source.provider.archive(&version, self.platform), scratch.path().join("download"));
+            let digest = self.download(&version, recorded.as_ref(), &path).await?;
+            let archive = FetchedArchive { name, digest, published: Some(digest), version: &version };
+            self.unpack(archive, scratch).await
         };
         let key = self.version_key(&version);
         let (entry, cached) = self.fetcher.find_or_fetch(&key, spec, self.events, fetch).await?;
@@ -325,15 +336,31 @@ impl ProviderDeclaration<'_> {
         Ok((folder, release))
     }
 
-    /// Fetches the archive of a version, verifies it and unpacks it. Without a recorded digest, its signature is verified first.
-    async fn fetch_archive(
+    /// Downloads the archive of a version to a file, and verifies it. Without a recorded digest, its signature is verified first. Returns the
+    /// digest of its bytes.
+    pub(super) async fn download(
+        &self,
+        version: &str,
+        recorded: Option<&RecordedDigest>,
+        to: &Path,
+    ) -> Result<Sha256Digest, InstallError> {
+        loop {
+            let registry = self.registry().await?;
+            match self.download_from(&registry, version, recorded, to).await {
+                Err(error) if self.leaves_credential_out(&error) => {}
+                downloaded => return downloaded.map_err(|error| self.explained(error)),
+            }
+        }
+    }
+
+    async fn download_from(
         &self,
         registry: &TerraformRegistry,
         version: &str,
-        spec: PackageSpec<'_>,
-        scratch: &Arc<ScratchFolder>,
-    ) -> Result<Fetched, InstallError> {
-        let archive = match spec.recorded {
+        recorded: Option<&RecordedDigest>,
+        to: &Path,
+    ) -> Result<Sha256Digest, InstallError> {
+        let archive = match recorded {
             Some(recorded) => {
                 let archive = self.archive(registry, version).await?;
                 // What is refused is not downloaded first.
@@ -342,23 +369,34 @@ impl ProviderDeclaration<'_> {
             }
             None => self.describe(registry, version).await?.0,
         };
-        let path = scratch.path().join("download");
-        let mut download = DownloadFile::new(self.events, &archive.filename, None, &path);
+        let mut download = DownloadFile::new(self.events, &archive.filename, None, to);
         registry.download(&archive, |bytes| download.write(bytes)).await?;
-        let digest = download.finish();
-        let folder = scratch.path().join("package");
-        let (made, scratch) = (folder.clone(), Arc::clone(scratch));
+        let (digest, published) = (download.finish(), archive.digest);
+        if digest != published {
+            let (path, name, platform) = (to.to_owned(), archive.filename.clone(), Some(self.platform));
+            // First: the digest of a page of a proxy is nothing that an author has changed.
+            run_blocking(move || DownloadedFile { name: &name, path: &path }.check_content(platform)).await?;
+            let (asset, host) = (archive.filename, registry.host());
+            return Err(InstallError::PublishedMismatch { asset, host, published, found: digest });
+        }
+        Ok(digest)
+    }
+
+    /// Unpacks the archive that is the file `download` of the scratch folder.
+    pub(super) async fn unpack(
+        &self,
+        archive: FetchedArchive<'_>,
+        scratch: &Arc<ScratchFolder>,
+    ) -> Result<Fetched, InstallError> {
+        let FetchedArchive { name, digest, published, version } = archive;
+        let (path, folder) = (scratch.path().join("download"), scratch.path().join("package"));
+        let (made, scratch, fetched_name) = (folder.clone(), Arc::clone(scratch), name.clone());
         let (executables, platform) = (self.executables.clone(), Some(self.platform));
-        let (name, published, host) = (archive.filename.clone(), archive.digest, registry.host());
-        let (archive_path, files) = run_blocking(move || {
+        let (archive, files) = run_blocking(move || {
             // The caller may be cancelled: the folder must exist until the blocking work ends.
             let _scratch = scratch;
             let package = DownloadedFile { name: &name, path: &path };
-            // First: the digest of a page of a proxy is nothing that an author has changed.
             package.check_content(platform)?;
-            if digest != published {
-                return Err(InstallError::PublishedMismatch { asset: name, host, published, found: digest });
-            }
             create_private_folders(&folder)?;
             let (kind, files) = package.unpack(&folder, &executables.of_package)?;
             locate(&executables, &folder).map_err(|error| match error {
@@ -370,10 +408,21 @@ impl ProviderDeclaration<'_> {
             Ok(((kind != Kind::Plain).then_some(path), files))
         })
         .await?;
-        let download = Some(Download { digest, published: Some(published), archive: archive_path });
-        let (revision, name) = (version.to_owned(), archive.filename);
-        Ok(Fetched { revision, name, download, folder: made, files: Some(files) })
+        let download = Some(Download { digest, published, archive });
+        Ok(Fetched { revision: version.to_owned(), name: fetched_name, download, folder: made, files: Some(files) })
     }
+}
+
+/// Archive that was fetched and verified.
+pub(super) struct FetchedArchive<'a> {
+    /// Name of the file.
+    pub(super) name: String,
+    /// Digest of its bytes.
+    pub(super) digest: Sha256Digest,
+    /// Digest that its registry publishes, if that was asked.
+    pub(super) published: Option<Sha256Digest>,
+    /// Version of the provider.
+    pub(super) version: &'a str,
 }
 
 /// Lines of a checksum file: a digest and the name of a file each.

@@ -64,7 +64,8 @@ impl PluginPlace {
         Self::repository(host.as_deref(), name, written)
     }
 
-    fn of_git(source: &GitSource) -> Self {
+    /// Returns the place of a git repository.
+    pub fn of_git(source: &GitSource) -> Self {
         let url = source.url.as_str();
         match Transport::of(url) {
             Some(Transport::File) => Self::Local,

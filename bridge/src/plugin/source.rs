@@ -107,6 +107,26 @@ impl PluginSource {
         token.into_iter().chain(login.split(':')).filter(|text| !text.is_empty()).collect()
     }
 
+    /// Returns the platform for which it is declared. `None` is the current platform.
+    pub fn platform(&self) -> Option<Platform> {
+        match self {
+            Self::Local(_) | Self::Installed(_) => None,
+            Self::GithubRelease(release) => release.platform,
+            Self::Git(git) => git.platform,
+        }
+    }
+
+    /// Returns the source for another platform; the same one, if its files are on this machine.
+    pub fn for_platform(&self, platform: Platform) -> Self {
+        let mut source = self.clone();
+        match &mut source {
+            Self::Local(_) | Self::Installed(_) => {}
+            Self::GithubRelease(release) => release.platform = Some(platform),
+            Self::Git(git) => git.platform = Some(platform),
+        }
+        source
+    }
+
     /// Returns the declared build of its files.
     pub fn build(&self) -> Option<&Build> {
         match self {
