@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::attached_plugin::AttachedPlugin;
 use super::events::{PluginEvents, PluginWork, WorkInProgress};
 use super::load_error::{LoadError, failed_to_load};
 use super::plugin_pool::PluginPool;
-use super::{HostError, HostEvents};
+use super::{HostError, HostEvents, ProviderRequest};
 use crate::install::{
     FetchEvent, FetchEvents, InstallError, Installer, LockChange, LockKey, MirroredAsset, PackageLock, PackageSource,
-    TerraformProviderFolder, VerifiedPackage,
+    SignerApproval, TerraformProviderFolder, VerifiedPackage,
 };
 use crate::plugin::{
     GitSource, GithubReleaseSource, InstalledSource, Keep, LocalSource, Platform, PluginConfig, PluginName,
@@ -163,13 +164,15 @@ impl Sources {
         events: &Arc<dyn HostEvents>,
     ) -> Result<Option<LockChange>, HostError> {
         self.check_use(plugin, if update.updates { PluginUse::Package } else { self.package_use(plugin) })?;
-        let LockUpdate { updates, accepts_replaced, to } = update;
+        let LockUpdate { updates, accepts_replaced, to, signer_approval } = update;
         let (updates, accepts_replaced, to) = (*updates, *accepts_replaced, to.as_deref());
         let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
         let (lock, cache) = (self.lock.clone(), self.cache.clone());
         let build_refusal = self.policy.check_build(plugin).err().map(Box::new);
-        let installer = Installer { lock, cache, updates, accepts_replaced, build_refusal, events: &events };
+        let signer_approval = signer_approval.clone();
+        let installer =
+            Installer { lock, cache, updates, accepts_replaced, signer_approval, build_refusal, events: &events };
         // What the latest release and a branch are, only their place knows: any version may be chosen.
         let is_open = |wanted: &WantedVersion| match (wanted, &plugin.source) {
             (WantedVersion::Latest, _) => true,
@@ -217,9 +220,13 @@ impl Sources {
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
         let mirrored = async {
             let Some(package) = self.locked(plugin)? else { return Ok(None) };
-            match (&plugin.source, &self.github_release) {
-                (PluginSource::GithubRelease(source), Some(releases)) => {
-                    releases.mirror(plugin.names(), source, package, platforms, folder, &events).await
+            let names = plugin.names();
+            match (&plugin.source, &self.github_release, &self.git) {
+                (PluginSource::GithubRelease(source), Some(releases), _) => {
+                    releases.mirror(names, source, package, platforms, folder, &events).await
+                }
+                (PluginSource::Git(source), _, Some(git)) => {
+                    git.mirror(names, source, package, platforms, folder, &events).await
                 }
                 _ => Ok(None),
             }
@@ -332,6 +339,8 @@ pub struct LockUpdate {
     pub accepts_replaced: bool,
     /// Tag or commit to which the version is set.
     pub to: Option<String>,
+    /// Asked whether a package may have another signer than the recorded one; `None`: it may not.
+    pub signer_approval: Option<Arc<dyn SignerApproval>>,
 }
 
 /// Settings of the plugins of a run.
@@ -365,12 +374,25 @@ pub struct HostSettings {
     pub pool: PluginPool,
     /// Plugins that run already, by name of the plugin or of its package.
     pub attached: BTreeMap<String, AttachedPlugin>,
+    /// Finder of packages that are needed and that no stack declares; `None`: they are refused.
+    pub undeclared: Option<Arc<dyn UndeclaredPackages>>,
+}
+
+/// Finder of packages that components or the state need, and that no stack declares.
+#[async_trait]
+pub trait UndeclaredPackages: Send + Sync {
+    /// Returns the plugin of a package that no plugin serves, if it may be used. Tells where it is from, or why it is not used.
+    async fn find(&self, request: &ProviderRequest) -> Option<DeclaredPlugin>;
+
+    /// Returns whether a Terraform provider that is not placed may be fetched for the bridge. Tells why it is needed, or why it is refused.
+    async fn may_place(&self, bridge: &PluginConfig, provider: &TerraformProviderSource) -> bool;
 }
 
 impl HostSettings {
-    /// Returns the process that a plugin is attached to, by its name or that of its package.
+    /// Returns the process that a plugin is attached to, by its name or that of its package, with parameters or without them.
     pub(super) fn attached_to(&self, plugin: &PluginConfig) -> Option<&AttachedPlugin> {
-        let of_name = |name: &PluginName| self.attached.get(name.as_str());
-        of_name(&plugin.name).or_else(|| of_name(&plugin.package))
+        let base = plugin.parameters.as_ref().map(|parameters| &parameters.base);
+        let names = [Some(&plugin.name), Some(&plugin.package), base];
+        names.into_iter().flatten().find_map(|name| self.attached.get(name.as_str()))
     }
 }

@@ -301,6 +301,11 @@ impl Instance {
         reply
     }
 
+    /// Marks that the process serves a package already, as its reply has said.
+    pub(super) fn set_parameterized(&self, request: ParameterizeRequest, reply: ParameterizeReply) {
+        self.parameters.set((request, reply)).unwrap_or_default();
+    }
+
     /// Configures the process, which belongs to the run from now on, unless it is configured.
     pub(super) async fn configure(&self, configuration: Configuration, run: RunId) -> Result<(), ProviderError> {
         if self.configuration.get().is_some() {

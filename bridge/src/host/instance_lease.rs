@@ -202,7 +202,7 @@ impl InstanceLease {
         let leased = self.run.lease(&self.plugin, rank).await;
         let instance = leased.map_err(|error| not_started(method, error))?;
         if let Some(parameters) = self.parameters()
-            && let Err(error) = instance.parameterize(parameters, self.run.id).await
+            && let Err(error) = self.run.parameterize(&self.plugin, &instance, parameters).await
         {
             self.give_back(instance).await;
             return Err(error);
@@ -271,11 +271,12 @@ impl Provider for InstanceLease {
     async fn parameterize(&self, request: ParameterizeRequest) -> Result<ParameterizeReply, ProviderError> {
         const METHOD: Method = Method::Parameterize;
         self.check_open(METHOD)?;
+        self.run.place_provider_of(&self.plugin, &request).await.map_err(|error| not_started(METHOD, error))?;
         self.set_parameters(request.clone());
         // Any instance of the package has the reply. The next call of this lease finds the instance again.
         let leased = self.run.lease(&self.plugin, |instance| instance.rank_to_parameterize(&request)).await;
         let instance = leased.map_err(|error| not_started(METHOD, error))?;
-        let reply = instance.parameterize(request, self.run.id).await;
+        let reply = self.run.parameterize(&self.plugin, &instance, request).await;
         self.give_back(instance).await;
         reply
     }

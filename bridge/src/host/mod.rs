@@ -46,7 +46,7 @@ pub use attached_plugin::AttachedPlugin;
 pub use brokered::{BrokeredServer, OfferError};
 pub use connection_guard::{ConnectionGuard, EndpointLimits};
 pub use events::{HostEvent, HostEvents, LogMessage, PluginWork, Severity};
-pub use host_settings::{CheckedPlugin, DeclaredPlugin, HostSettings, LockUpdate, Sources};
+pub use host_settings::{CheckedPlugin, DeclaredPlugin, HostSettings, LockUpdate, Sources, UndeclaredPackages};
 pub use monitor::{
     FunctionCall, MethodCall, Monitor, MonitorError, ProviderSelection, ResourceOutcome, ResourceRead,
     ResourceRegistration, ResourceReply,

@@ -38,6 +38,8 @@ pub struct PluginHost {
     run: Arc<Run>,
     plugins: Mutex<Vec<Arc<Plugin>>>,
     leases: Mutex<Vec<Arc<InstanceLease>>>,
+    /// Held while a plugin that no stack declares is added.
+    adding: tokio::sync::Mutex<()>,
 }
 
 impl PluginHost {
@@ -127,7 +129,12 @@ impl PluginHost {
 
     /// Creates a host without plugins.
     fn new(settings: HostSettings) -> Self {
-        Self { run: Arc::new(Run::new(settings)), plugins: Mutex::default(), leases: Mutex::default() }
+        Self {
+            run: Arc::new(Run::new(settings)),
+            plugins: Mutex::default(),
+            leases: Mutex::default(),
+            adding: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Returns the versions of the resolved packages, by the names of their plugins, as far as their sources tell them. That of a
@@ -311,7 +318,7 @@ impl PluginHost {
                 let rank = |instance: &Instance| instance.rank_for_schema(parameters.as_ref());
                 let instance = self.run.lease(plugin, rank).await?;
                 let served = match &parameters {
-                    Some(parameters) => instance.parameterize(parameters.clone(), self.run.id).await.map(drop),
+                    Some(parameters) => self.run.parameterize(plugin, &instance, parameters.clone()).await.map(drop),
                     None => Ok(()),
                 };
                 let schema = match served {
@@ -355,10 +362,9 @@ impl PluginHost {
         TypeCache::new(folder, config.package.as_str(), plugin.package()?, plugin.parameters())
     }
 
-    /// Returns the plugin for a request: the plugin of the package with the name of the provider resource, else the
-    /// only plugin of the package. A package that is served after Parameterize comes from the plugin that is declared for it,
-    /// else from any plugin that serves the same without parameters.
-    fn find_plugin(&self, request: &ProviderRequest) -> Result<Arc<Plugin>, HostError> {
+    /// Returns the plugins that can serve a request. A package that is served after Parameterize comes from the plugin that is declared for
+    /// it, else from any plugin that serves the same without parameters.
+    fn serving(&self, request: &ProviderRequest) -> Vec<Arc<Plugin>> {
         let plugins = self.plugins();
         let is_declared = |plugin: &Arc<Plugin>| match (&request.subpackage, &plugin.declared.config.parameters) {
             (Some(subpackage), Some(_)) => plugin.declared.config.package.as_str() == subpackage,
@@ -367,15 +373,18 @@ impl PluginHost {
         };
         let is_base = |plugin: &Arc<Plugin>| request.subpackage.is_some() && plugin.base_package() == request.package;
         let any_declared = plugins.iter().any(is_declared);
-        let serves = |plugin: &&Arc<Plugin>| if any_declared { is_declared(plugin) } else { is_base(plugin) };
-        let of_package = || plugins.iter().filter(serves);
-        let by_name = of_package().find(|plugin| plugin.name() == request.name);
-        let found = match (by_name, of_package().count()) {
-            (Some(plugin), _) => plugin,
-            (None, 1) => of_package().next().ok_or_else(|| undeclared_package(request))?,
-            (None, 0) => return Err(undeclared_package(request)),
-            (None, _) => {
-                let names: Vec<_> = of_package().map(|plugin| plugin.name()).collect();
+        plugins.into_iter().filter(|plugin| if any_declared { is_declared(plugin) } else { is_base(plugin) }).collect()
+    }
+
+    /// Returns the plugin for a request: of those that can serve it, the one with the name of the provider resource, else the only one.
+    fn find_plugin(&self, request: &ProviderRequest) -> Result<Arc<Plugin>, HostError> {
+        let serving = self.serving(request);
+        let by_name = serving.iter().find(|plugin| plugin.name() == request.name);
+        let found = match (by_name, &serving[..]) {
+            (Some(plugin), _) | (None, [plugin]) => plugin,
+            (None, []) => return Err(undeclared_package(request)),
+            (None, several) => {
+                let names: Vec<_> = several.iter().map(|plugin| plugin.name()).collect();
                 let message = MessageText::new(format_args!(
                     "several plugins serve the package {:?}: {}",
                     request.package,
@@ -400,6 +409,20 @@ impl PluginHost {
 #[async_trait]
 impl ProviderHost for PluginHost {
     async fn start_provider(&self, request: &ProviderRequest) -> Result<Arc<dyn Provider>, HostError> {
+        if let Some(undeclared) = &self.run.settings.undeclared
+            && self.serving(request).is_empty()
+        {
+            // One at a time: a plugin is added once.
+            let _adding = self.adding.lock().await;
+            if self.serving(request).is_empty()
+                && let Some(found) = undeclared.find(request).await
+            {
+                self.add(vec![found]).await.map_err(|mut failed| match failed.pop() {
+                    Some((_, error)) => error,
+                    None => undeclared_package(request),
+                })?;
+            }
+        }
         let plugin = self.find_plugin(request)?;
         let lease = self.lease(&plugin).await?;
         if request.subpackage.is_none()

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
@@ -25,19 +25,21 @@ use super::plugin_pool::InstancePool;
 use super::pool::{GroupId, NotStarted};
 use super::sharing::SharedInstances;
 use super::subpackage::Subpackage;
-use super::terraform_bridge::PlacedProvider;
+use super::terraform_bridge::{TerraformBridge, without_provider};
 use super::{HostError, HostEvent};
-use crate::install::VerifiedPackage;
+use crate::install::{TerraformProviderFolder, VerifiedPackage};
 use crate::launch::{LaunchSpec, PluginEnvironment, launch, plugin_environment, process_sandbox, socket_folders};
 use crate::plugin::{Dialect, Parameters, PluginUse, Sandbox};
 use crate::process::{ProcessSandbox, SandboxSupport};
 use crate::provider::grpc::{GrpcProvider, HostInfo, handshake};
-use crate::provider::{Capabilities, Provider as _};
+use crate::provider::{Capabilities, ParameterizeReply, ParameterizeRequest, Provider as _, ProviderError};
 
 /// A run.
 pub(super) struct Run {
     pub(super) id: RunId,
     pub(super) settings: HostSettings,
+    /// Terraform providers that only the state names. They stay in the cache.
+    recorded_providers: Mutex<Vec<TerraformProviderFolder>>,
     root_resource: RootResource,
     is_stopped: AtomicBool,
 }
@@ -52,8 +54,8 @@ pub(super) struct Plugin {
     pub(super) shared: SharedInstances,
     /// Properties that the first instance has returned.
     pub(super) handshake: OnceLock<PluginHandshake>,
-    /// Terraform provider that its parameters name, if the plugin is Pulumi's bridge.
-    pub(super) placed: Option<PlacedProvider>,
+    /// Pulumi's bridge of Terraform providers, if the plugin is it.
+    pub(super) bridge: Option<TerraformBridge>,
     /// Package that the plugin serves with its parameters, found out at its start.
     pub(super) subpackage: OnceCell<Arc<Subpackage>>,
     /// Types of the package, loaded on first use.
@@ -88,7 +90,7 @@ impl Plugin {
             group,
             shared,
             handshake,
-            placed: None,
+            bridge: None,
             subpackage,
             package_types,
             is_later_version_reported,
@@ -106,7 +108,8 @@ impl Plugin {
     /// Returns the parameters that the plugin is given: those of its declaration, with the exact version of the provider that is placed for
     /// it.
     pub(super) fn parameters(&self) -> Option<&Parameters> {
-        self.placed.as_ref().map(|placed| &placed.parameters).or(self.declared.config.parameters.as_ref())
+        let exact = self.bridge.as_ref().and_then(|bridge| bridge.parameters.as_ref());
+        exact.or(self.declared.config.parameters.as_ref())
     }
 
     pub(super) fn name(&self) -> &str {
@@ -129,6 +132,7 @@ impl Run {
         Self {
             id: RunId::new_v4(),
             settings,
+            recorded_providers: Mutex::default(),
             root_resource: RootResource::default(),
             is_stopped: AtomicBool::new(false),
         }
@@ -145,18 +149,62 @@ impl Run {
             settings.sources.check_use(&declared.config, PluginUse::Attached)?;
             let group = self.pool().group(ProcessKey::of_attached(&declared.config, &settings.directory, self.id));
             let (program, environment) = (Program::Attached(attached.clone()), PluginEnvironment::default());
-            let plugin = Plugin::new(group, declared, program, environment);
+            let bridge = settings.sources.terraform_bridge(&declared.config, None, &settings.events).await?;
+            let plugin = Plugin { bridge, ..Plugin::new(group, declared, program, environment) };
             self.warn(&plugin, attached.message());
             return Ok(plugin);
         }
         let package = Arc::new(settings.sources.resolve(&declared.config, &settings.events).await?);
-        let placed = settings.sources.place_terraform_provider(&declared.config, &package, &settings.events).await?;
+        let bridge = settings
+            .sources
+            .terraform_bridge(&declared.config, Some(&package.program_origin()), &settings.events)
+            .await?;
         let mut environment = plugin_environment(&declared.config, &settings.project, &settings.environment);
-        environment.variables.extend(placed.iter().map(PlacedProvider::variable));
+        environment.variables.extend(bridge.iter().map(TerraformBridge::variable));
         let variables = environment.variables.clone();
         let key = ProcessKey::new(&declared.config, &package, variables, &settings.directory, self.id);
         let (group, program) = (self.pool().group(key), Program::Package(package));
-        Ok(Plugin { placed, ..Plugin::new(group, declared, program, environment) })
+        Ok(Plugin { bridge, ..Plugin::new(group, declared, program, environment) })
+    }
+
+    /// Places the Terraform provider that a value of parameters names for the bridge, which would ask a registry otherwise: one in a version
+    /// of the state, or of a component.
+    pub(super) async fn place_provider_of(
+        &self,
+        plugin: &Plugin,
+        request: &ParameterizeRequest,
+    ) -> Result<(), HostError> {
+        let (Some(bridge), config) = (&plugin.bridge, &plugin.declared.config) else { return Ok(()) };
+        let Some(source) = bridge.missing_provider(config, request)? else { return Ok(()) };
+        let HostSettings { sources, events, undeclared, .. } = &self.settings;
+        let may_place = match undeclared {
+            Some(undeclared) => undeclared.may_place(config, &source).await,
+            None => false,
+        };
+        if !may_place {
+            return Err(without_provider(config, &source));
+        }
+        let placed = sources.place_recorded_provider(config, &source, events).await?;
+        self.recorded_providers.lock().unwrap_or_else(PoisonError::into_inner).extend(placed);
+        Ok(())
+    }
+
+    /// Tells an instance which package to serve: see [`Instance::parameterize`]. A process that runs already has got the arguments that the
+    /// value stands for, and may refuse to be told twice.
+    pub(super) async fn parameterize(
+        &self,
+        plugin: &Plugin,
+        instance: &Instance,
+        request: ParameterizeRequest,
+    ) -> Result<ParameterizeReply, ProviderError> {
+        if let (Program::Attached(_), Some(subpackage)) = (&plugin.program, plugin.subpackage.get())
+            && subpackage.request() == request
+        {
+            let Subpackage { name, version, .. } = &**subpackage;
+            let reply = ParameterizeReply { name: name.clone(), version: Some(version.clone()) };
+            instance.set_parameterized(request.clone(), reply);
+        }
+        instance.parameterize(request, self.id).await
     }
 
     /// Leases the idle instance of a plugin with the highest rank: none that another run alone can use.
@@ -272,8 +320,8 @@ impl Run {
         let home = settings.environment.get("HOME").map(Path::new);
         let sandbox = process_sandbox(&config.sandbox, &settings.directory, &settings.secret_files, home, &endpoints);
         let sandbox = sandbox.map_err(LoadError::Launch)?;
-        let placed = plugin.placed.iter().flat_map(PlacedProvider::readable);
-        let sandbox = sandbox.with_files(placed, []);
+        let providers = plugin.bridge.iter().flat_map(TerraformBridge::readable);
+        let sandbox = sandbox.with_files(providers, []);
         let spec = LaunchSpec {
             plugin: config,
             package,

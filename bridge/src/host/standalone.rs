@@ -12,6 +12,7 @@ use super::endpoint::Endpoint;
 use super::engine_service::EngineServices;
 use super::host_settings::HostSettings;
 use super::load_error::{LoadError, failed_to_load};
+use super::terraform_bridge::TerraformBridge;
 use super::{HostError, HostEvent};
 use crate::install::VerifiedPackage;
 use crate::launch::{
@@ -41,6 +42,7 @@ enum Running {
 struct Started {
     launched: Launched,
     _package: VerifiedPackage,
+    _bridge: Option<TerraformBridge>,
 }
 
 /// Plugin that another program starts, and that registers here.
@@ -68,7 +70,9 @@ impl StandalonePlugin {
         }
         settings.sources.check_policy(plugin)?;
         let plugin = &for_other_hosts(plugin);
-        let started = Self::launch(settings, plugin, package).await;
+        let program = package.program_origin();
+        let bridge = settings.sources.terraform_bridge(plugin, Some(&program), &settings.events).await?;
+        let started = Self::launch(settings, plugin, package, bridge).await;
         started.map_err(|error| failed_to_load(plugin, error))
     }
 
@@ -76,9 +80,11 @@ impl StandalonePlugin {
         settings: &HostSettings,
         plugin: &PluginConfig,
         package: VerifiedPackage,
+        bridge: Option<TerraformBridge>,
     ) -> Result<Self, LoadError> {
         let (attachment, endpoint) = serve_engine(settings, plugin).await.map_err(LoadError::Listen)?;
-        let environment = plugin_environment(plugin, &settings.project, &settings.environment);
+        let mut environment = plugin_environment(plugin, &settings.project, &settings.environment);
+        environment.variables.extend(bridge.iter().map(TerraformBridge::variable));
         for name in &environment.missing {
             let message = format!("the environment variable {name} in passEnv is not set");
             attachment.emit(HostEvent::Warning { plugin: plugin.name.to_string(), message });
@@ -103,7 +109,7 @@ impl StandalonePlugin {
         };
         let launched = launch(spec, &plugin.dialect, &endpoint.address()).await.map_err(LoadError::Launch)?;
         let is_attachable = is_attachable(plugin, &launched.address, &endpoint).await;
-        let started = Box::new(Started { launched, _package: package });
+        let started = Box::new(Started { launched, _package: package, _bridge: bridge });
         Ok(Self { running: Running::Started(started), is_attachable, _endpoint: endpoint })
     }
 

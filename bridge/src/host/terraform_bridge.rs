@@ -10,12 +10,15 @@ use super::host_settings::{LockUpdate, Sources};
 use super::load_error::{LoadError, failed_to_load};
 use super::{HostError, HostEvents};
 use crate::install::{
-    FetchEvents, InstallError, Installer, LockChange, LockKey, TerraformProviderFolder, VerifiedPackage,
+    Decision, FetchEvents, InstallError, Installer, LockChange, LockKey, LockRule, MirroredAsset,
+    TerraformProviderFolder, VerifiedPackage, package_folders, terraform_provider_place,
 };
+use crate::message_text::MessageText;
 use crate::plugin::{
-    Parameters, PluginConfig, PluginNames, PluginSource, PluginValueError, TerraformParameters,
-    TerraformProviderSource, WantedVersion,
+    Parameters, Platform, PluginConfig, PluginNames, PluginSource, PluginValueError, ResolvedPackage,
+    TerraformParameters, TerraformProviderSource, WantedVersion, terraform_provider_of_value,
 };
+use crate::provider::ParameterizeRequest;
 
 /// Name of the bridge without parameters, and that of its program.
 const BRIDGE: &str = "terraform-provider";
@@ -25,25 +28,72 @@ const FOLDER_VARIABLE: &str = "PULUMI_DYNAMIC_TF_PLUGIN_CACHE_DIR";
 /// Name of that folder in the cache.
 const FOLDER: &str = "terraform";
 
-/// Terraform provider that is placed for the bridge. It stays in the cache while this value exists.
+/// The bridge as a plugin of a run: where it looks for Terraform providers, and the one that its parameters name. The provider stays in the
+/// cache while this value exists.
 #[derive(Debug)]
-pub(super) struct PlacedProvider {
-    /// Parameters that name exactly this provider.
-    pub(super) parameters: Parameters,
+pub(super) struct TerraformBridge {
+    /// Parameters that name exactly the provider that is placed.
+    pub(super) parameters: Option<Parameters>,
     folder: PathBuf,
-    _provider: TerraformProviderFolder,
+    /// Packages of the cache: the places in the folder are links to them.
+    packages: PathBuf,
+    _provider: Option<TerraformProviderFolder>,
 }
 
-impl PlacedProvider {
+impl TerraformBridge {
     /// Returns the variable that tells the bridge where providers are.
     pub(super) fn variable(&self) -> (OsString, OsString) {
         (FOLDER_VARIABLE.into(), self.folder.clone().into())
     }
 
-    /// Returns the folders that the process of the bridge reads.
+    /// Returns the folders that the process of the bridge reads. Providers may be placed after its start.
     pub(super) fn readable(&self) -> [PathBuf; 2] {
-        [self.folder.clone(), self._provider.folder().to_owned()]
+        [self.folder.clone(), self.packages.clone()]
     }
+
+    /// Returns the provider that a value of parameters names, if it is not placed.
+    ///
+    /// # Errors
+    /// [`HostError`] if the value cannot be read.
+    pub(super) fn missing_provider(
+        &self,
+        plugin: &PluginConfig,
+        request: &ParameterizeRequest,
+    ) -> Result<Option<TerraformProviderSource>, HostError> {
+        let ParameterizeRequest::Value { value, .. } = request else { return Ok(None) };
+        let provider = terraform_provider_of_value(value).map_err(|error| unreadable(plugin, error))?;
+        Ok(provider.filter(|provider| !is_placed(&self.folder, provider)))
+    }
+}
+
+/// Returns the error of a provider that is needed and may not be placed.
+pub(super) fn without_provider(plugin: &PluginConfig, source: &TerraformProviderSource) -> HostError {
+    let TerraformProviderSource { provider, version, .. } = source;
+    let message = MessageText::new(format_args!(
+        "the plugin {} needs the Terraform provider {provider} {version}, which is not on this machine",
+        plugin.name
+    ));
+    HostError::new(message).with_hint("run the command on a terminal, or outside a pipeline, so that it may be fetched")
+}
+
+/// Returns whether a version of a provider is placed for this machine below a folder.
+fn is_placed(folder: &Path, source: &TerraformProviderSource) -> bool {
+    let platform = source.platform.or(Platform::current());
+    platform.is_some_and(|platform| {
+        folder.join(terraform_provider_place(&source.provider, source.version.as_str(), platform)).is_dir()
+    })
+}
+
+/// Returns whether a plugin is the bridge. `program` is that of its package, once it is known; until then, a local path that ends with the
+/// program tells.
+fn is_bridge(plugin: &PluginConfig, program: Option<&Path>) -> bool {
+    let declared = match &plugin.source {
+        PluginSource::Local(local) => Some(local.path.as_path()),
+        _ => None,
+    };
+    let is_program = |path: &Path| path.file_name().is_some_and(|name| name == PROGRAM);
+    let base = plugin.parameters.as_ref().map_or(&plugin.package, |parameters| &parameters.base);
+    base.as_str() == BRIDGE || [program, declared].into_iter().flatten().any(is_program)
 }
 
 /// Returns the names by which the lock file knows the provider of a plugin: those of the bridge, whatever the plugin is called.
@@ -52,21 +102,17 @@ fn names(plugin: &PluginConfig) -> PluginNames<'_> {
 }
 
 /// Returns the Terraform provider that a declared plugin means; `None` for a plugin that is not the bridge, or a provider on this machine.
-/// `program` is that of its package, once it is known; until then, a local path that ends with the program tells.
+/// `program` is that of [`is_bridge`].
 fn declared_provider(
     plugin: &PluginConfig,
     program: Option<&Path>,
 ) -> Result<Option<TerraformParameters>, PluginValueError> {
-    let Some(parameters) = &plugin.parameters else { return Ok(None) };
-    let declared = match &plugin.source {
-        PluginSource::Local(local) => Some(local.path.as_path()),
-        _ => None,
-    };
-    let is_program = |path: &Path| path.file_name().is_some_and(|name| name == PROGRAM);
-    if ![program, declared].into_iter().flatten().any(is_program) && parameters.base.as_str() != BRIDGE {
-        return Ok(None);
+    let Some(parameters) = plugin.parameters.as_ref().filter(|_| is_bridge(plugin, program)) else { return Ok(None) };
+    let mut declared = TerraformParameters::parse(&parameters.arguments)?;
+    if let Some(declared) = &mut declared {
+        declared.source.platform = plugin.source.platform();
     }
-    TerraformParameters::parse(&parameters.arguments)
+    Ok(declared)
 }
 
 fn unreadable(plugin: &PluginConfig, error: PluginValueError) -> HostError {
@@ -74,27 +120,112 @@ fn unreadable(plugin: &PluginConfig, error: PluginValueError) -> HostError {
 }
 
 impl Sources {
-    /// Fetches, verifies and places the Terraform provider that the parameters of a plugin name, if its package is the bridge.
-    pub(super) async fn place_terraform_provider(
+    /// Returns the bridge, if a plugin is it: fetches, verifies and places the Terraform provider that its parameters name. `program` is that
+    /// of [`is_bridge`].
+    pub(super) async fn terraform_bridge(
         &self,
         plugin: &PluginConfig,
-        package: &VerifiedPackage,
+        program: Option<&Path>,
         events: &Arc<dyn HostEvents>,
-    ) -> Result<Option<PlacedProvider>, HostError> {
-        let refused = |error| failed_to_load(plugin, LoadError::Resolve(error));
-        let program = package.program_origin();
-        let declared = declared_provider(plugin, Some(&program)).map_err(|error| unreadable(plugin, error))?;
-        let Some(declared) = declared else { return Ok(None) };
-        let (Some(providers), Some(parameters)) = (&self.terraform, &plugin.parameters) else { return Ok(None) };
+    ) -> Result<Option<TerraformBridge>, HostError> {
+        let Some(providers) = self.terraform.as_ref().filter(|_| is_bridge(plugin, program)) else {
+            return Ok(None);
+        };
+        let (folder, packages) = (self.cache.join(FOLDER), package_folders(&self.cache));
+        let bridge = TerraformBridge { parameters: None, folder, packages, _provider: None };
+        let declared = declared_provider(plugin, program).map_err(|error| unreadable(plugin, error))?;
+        let (Some(declared), Some(parameters)) = (declared, &plugin.parameters) else { return Ok(Some(bridge)) };
         self.check_terraform_provider(plugin, &declared.source)?;
+        let refused = |error| failed_to_load(plugin, LoadError::Resolve(error));
         let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
         let installer = self.terraform_installer(&events);
         let provider = installer.install(providers.as_ref(), names(plugin), &declared.source).await.map_err(refused)?;
-        let folder = self.cache.join(FOLDER);
-        provider.place(&folder).map_err(refused)?;
+        provider.place(&bridge.folder).map_err(refused)?;
         let parameters = Parameters { arguments: declared.resolved(provider.version()), ..parameters.clone() };
-        Ok(Some(PlacedProvider { parameters, folder, _provider: provider }))
+        Ok(Some(TerraformBridge { parameters: Some(parameters), _provider: Some(provider), ..bridge }))
+    }
+
+    /// Fetches, verifies and places the Terraform provider that the parameters of a plugin name, if its package is the bridge: for the
+    /// platform of the plugin.
+    ///
+    /// # Errors
+    /// [`HostError`]; the plugin has not been executed.
+    pub async fn fetch_terraform_provider(
+        &self,
+        plugin: &PluginConfig,
+        package: &VerifiedPackage,
+        events: &Arc<dyn HostEvents>,
+    ) -> Result<(), HostError> {
+        self.terraform_bridge(plugin, Some(&package.program_origin()), events).await.map(drop)
+    }
+
+    /// Returns what the lock file records for a Terraform provider in a version of the state, if it does. `plugin` is the bridge.
+    ///
+    /// # Errors
+    /// [`InstallError::LockFile`].
+    pub fn locked_terraform_provider(
+        &self,
+        plugin: &PluginConfig,
+        source: &TerraformProviderSource,
+    ) -> Result<Option<ResolvedPackage>, InstallError> {
+        let Some(providers) = &self.terraform else { return Ok(None) };
+        let key = providers.lock_key(names(plugin), source)?;
+        key.map_or(Ok(None), |key| self.lock.find(&key))
+    }
+
+    /// Returns whether a Terraform provider is in the cache. `plugin` is the bridge.
+    ///
+    /// # Errors
+    /// [`InstallError`] if the cache cannot be used.
+    pub async fn has_terraform_provider(
+        &self,
+        plugin: &PluginConfig,
+        source: &TerraformProviderSource,
+    ) -> Result<bool, InstallError> {
+        match &self.terraform {
+            Some(providers) => Ok(providers.known_digest(names(plugin), source).await?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Fetches, verifies and places a Terraform provider in a version of the state, which the lock file may have and does not get. `plugin`
+    /// is the bridge.
+    pub(super) async fn place_recorded_provider(
+        &self,
+        plugin: &PluginConfig,
+        source: &TerraformProviderSource,
+        events: &Arc<dyn HostEvents>,
+    ) -> Result<Option<TerraformProviderFolder>, HostError> {
+        let Some(providers) = self.terraform.as_deref() else { return Ok(None) };
+        self.check_terraform_provider(plugin, source)?;
+        let _working = WorkInProgress::begin(plugin.name.as_str(), PluginWork::Preparing, |event| events.emit(event));
+        let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        let names = names(plugin);
+        let placed = async {
+            let provider = match self.locked_terraform_provider(plugin, source)? {
+                Some(locked) => {
+                    let package = match providers.is_complete(names, source, &locked) {
+                        true => locked,
+                        false => providers.complete(names, source, locked, &events).await?,
+                    };
+                    let decision = Decision { package, build_refusal: None, is_locked: true };
+                    providers.fetch(names, source, decision, &events).await?.0
+                }
+                None => {
+                    let rule = self.lock.rule();
+                    if matches!(rule, LockRule::Locked | LockRule::LockedInPipeline) {
+                        let name = format!("terraform {} {}", source.provider, source.version);
+                        return Err(InstallError::NotLocked { name, is_pipeline: rule == LockRule::LockedInPipeline });
+                    }
+                    let cache = self.cache.clone();
+                    Installer { cache, ..Installer::new(&events) }.install(providers, names, source).await?
+                }
+            };
+            provider.place(&self.cache.join(FOLDER))?;
+            Ok(Some(provider))
+        };
+        placed.await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
     }
 
     /// Records the Terraform provider that the parameters of a plugin name in the lock file: see [`Sources::lock`].
@@ -113,14 +244,38 @@ impl Sources {
         let Some(providers) = &self.terraform else { return Ok(None) };
         self.check_terraform_provider(plugin, &declared.source)?;
         let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
-        let LockUpdate { updates, accepts_replaced, .. } = update;
+        let LockUpdate { updates, accepts_replaced, signer_approval, .. } = update;
         let installer = Installer {
             updates: *updates && !matches!(declared.source.version, WantedVersion::Named(_)),
             accepts_replaced: *accepts_replaced,
+            signer_approval: signer_approval.clone(),
             ..self.terraform_installer(&events)
         };
         let source = &declared.source;
         installer.lock(providers.as_ref(), names(plugin), source, source).await.map_err(refused)
+    }
+
+    /// Copies what the lock file records for the Terraform provider of a plugin into a folder of plugins: see [`Sources::mirror`].
+    ///
+    /// # Errors
+    /// [`HostError`]; files that are complete stay.
+    pub async fn mirror_terraform_provider(
+        &self,
+        plugin: &PluginConfig,
+        platforms: &[Platform],
+        folder: &Path,
+        events: &Arc<dyn HostEvents>,
+    ) -> Result<Option<Vec<MirroredAsset>>, HostError> {
+        let declared = declared_provider(plugin, None).map_err(|error| unreadable(plugin, error))?;
+        let (Some(declared), Some(providers)) = (declared, &self.terraform) else { return Ok(None) };
+        self.check_terraform_provider(plugin, &declared.source)?;
+        let events = PluginEvents { plugin: plugin.name.to_string(), events: Arc::clone(events) };
+        let mirrored = async {
+            let source = &declared.source;
+            let Some(locked) = self.locked_terraform_provider(plugin, source)? else { return Ok(None) };
+            providers.mirror(names(plugin), source, locked, platforms, folder, &events).await
+        };
+        mirrored.await.map_err(|error| failed_to_load(plugin, LoadError::Resolve(error)))
     }
 
     /// Returns the Terraform provider of a plugin as the lock file knows it; `None` if it has none.

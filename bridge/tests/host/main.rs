@@ -214,6 +214,7 @@ impl TestRepository {
             events: self.events.clone(),
             pool: self.pool.clone(),
             attached: self.attached.clone(),
+            undeclared: None,
         }
     }
 
