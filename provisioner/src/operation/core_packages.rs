@@ -31,7 +31,7 @@ use config::diagnostics::{Diagnostic, finish};
 
 use super::package_request::{PackageError, PackageFolders, PackageRequest};
 use super::plugin_events::{LoadedPlugins, run_event_sink};
-use super::recorded_plugin::RecordedPlugin;
+use super::undeclared_plugin::UndeclaredDownload;
 use super::{Approval, Stacks};
 
 /// Variable with the base URL of a server with the API of GitHub that has the releases.
@@ -43,8 +43,8 @@ pub trait DownloadApproval: Send + Sync {
     /// Returns whether these packages may be downloaded.
     async fn approve(&self, downloads: &[PackageDownload]) -> Approval;
 
-    /// Returns whether a plugin that no stack declares may be used for recorded resources.
-    async fn approve_recorded(&self, recorded: &RecordedPlugin) -> Approval;
+    /// Returns whether what no stack declares may be fetched and run.
+    async fn approve_undeclared(&self, download: &UndeclaredDownload) -> Approval;
 }
 
 /// Package that is not on this machine.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bridge::host::{HostError, HostEvents, LockUpdate};
-use bridge::install::{LockChange, LockRule};
-use bridge::plugin::{Platform, PluginConfig, PluginSource, ResolvedPackage, WantedVersion};
+use bridge::install::{LockChange, LockRule, SignerApproval};
+use bridge::plugin::{Platform, PluginConfig, ResolvedPackage, WantedVersion};
 use config::Stack;
 use engine::StopSignals;
 use engine::events::EventSink;
@@ -27,6 +27,8 @@ pub struct LockRequest {
     pub updates: bool,
     /// Tag or commit to which the version is set.
     pub to: Option<String>,
+    /// Asked whether a package may have another signer than the recorded one; `None`: it may not.
+    pub signer_approval: Option<Arc<dyn SignerApproval>>,
 }
 
 /// Plugin, and what the lock file records for it.
@@ -122,7 +124,8 @@ impl PluginSettings {
         let events = run_event_sink(events, &self.loaded);
         let lock_provider = async |plugin: PluginConfig| {
             let (updates, accepts_replaced) = (request.updates, !request.names.is_empty());
-            let update = LockUpdate { updates, accepts_replaced, to: None };
+            let signer_approval = request.signer_approval.clone();
+            let update = LockUpdate { updates, accepts_replaced, to: None, signer_approval };
             let change = self.sources.lock_terraform_provider(&plugin, &update, &events).await;
             match change {
                 Ok(change) => change.map(|change| Ok(LockedPlugin { plugin, change })),
@@ -132,7 +135,9 @@ impl PluginSettings {
         let lock = async |plugin: PluginConfig| {
             // What is accepted has to be named.
             let (updates, accepts_replaced, to) = (request.updates, !request.names.is_empty(), request.to.clone());
-            let change = self.sources.lock(&plugin, &LockUpdate { updates, accepts_replaced, to }, &events).await;
+            let signer_approval = request.signer_approval.clone();
+            let update = LockUpdate { updates, accepts_replaced, to, signer_approval };
+            let change = self.sources.lock(&plugin, &update, &events).await;
             let change = match change {
                 Ok(Some(change)) => self.lock_platforms(&plugin, change, request, &events).await,
                 Ok(None) => return None,
@@ -192,8 +197,8 @@ impl PluginSettings {
         events: &Arc<dyn HostEvents>,
     ) -> Result<LockChange, HostError> {
         for platform in &request.platforms {
-            let of_platform =
-                self.sources.lock(&for_platform(plugin, *platform), &LockUpdate::default(), events).await?;
+            let for_platform = PluginConfig { source: plugin.source.for_platform(*platform), ..plugin.clone() };
+            let of_platform = self.sources.lock(&for_platform, &LockUpdate::default(), events).await?;
             if let Some(of_platform) = of_platform {
                 let is_change = change.is_change || of_platform.is_change;
                 change = LockChange { is_change, before: change.before, ..of_platform };
@@ -201,17 +206,6 @@ impl PluginSettings {
         }
         Ok(change)
     }
-}
-
-/// Returns the declaration of a plugin for another platform.
-fn for_platform(plugin: &PluginConfig, platform: Platform) -> PluginConfig {
-    let mut plugin = plugin.clone();
-    match &mut plugin.source {
-        PluginSource::GithubRelease(source) => source.platform = Some(platform),
-        PluginSource::Git(source) => source.platform = Some(platform),
-        PluginSource::Local(_) | PluginSource::Installed(_) => {}
-    }
-    plugin
 }
 
 /// Returns the packages of core types that stacks and the programs of their keys need, each as often as it is needed.

@@ -9,7 +9,7 @@ use bridge::plugin::{Platform, PluginConfig};
 use config::Stack;
 use engine::StopSignals;
 use engine::events::EventSink;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
 use super::package_request::PackageRequest;
 use super::plugin_events::run_event_sink;
@@ -50,22 +50,32 @@ impl PluginSettings {
         signals: &StopSignals,
     ) -> Result<MirrorReport, OperationError> {
         let mut plugins = self.locked_plugins(stacks)?;
+        let mut providers = plugins.clone();
         let mut seen = BTreeSet::new();
         plugins.retain(|plugin| {
             let key = self.sources.lock_key(plugin).map(|key| format!("{key:?}"));
             seen.insert(key.unwrap_or_else(|| plugin.name.to_string()))
+        });
+        providers.retain(|plugin| {
+            let key = self.sources.terraform_lock_key(plugin).map(|key| format!("{key:?}"));
+            key.is_some_and(|key| seen.insert(key))
         });
         let events = run_event_sink(events, &self.loaded);
         let mirror = async |plugin: PluginConfig| {
             let copied = self.sources.mirror(&plugin, platforms, folder, &events).await;
             copied.map(|assets| MirroredPlugin { plugin: plugin.clone(), assets }).map_err(|error| (plugin.name, error))
         };
-        let all = tokio::select! {
-            all = join_all(plugins.into_iter().map(mirror)) => all,
+        let mirror_provider = async |plugin: PluginConfig| {
+            let copied = self.sources.mirror_terraform_provider(&plugin, platforms, folder, &events).await;
+            copied.map(|assets| MirroredPlugin { plugin: plugin.clone(), assets }).map_err(|error| (plugin.name, error))
+        };
+        let (plugins, providers) = (plugins.into_iter().map(mirror), providers.into_iter().map(mirror_provider));
+        let (all, of_providers) = tokio::select! {
+            all = join(join_all(plugins), join_all(providers)) => all,
             () = signals.stop.cancelled() => return Err(OperationError::Stopped),
         };
         let (mut mirrored, mut failed) = (Vec::new(), Vec::new());
-        for result in all {
+        for result in all.into_iter().chain(of_providers) {
             match result {
                 Ok(plugin) => mirrored.push(plugin),
                 Err(failure) => failed.push(failure),

@@ -4,27 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bridge::error::Hint as _;
-use bridge::host::{DeclaredPlugin, HostError, HostSettings, PackageTypes, PluginHost, ProviderHost as _};
-use bridge::install::{InstallError, VerifiedPackage};
+use bridge::host::{HostError, HostSettings, PackageTypes, PluginHost, ProviderHost as _};
 use bridge::message_text::MessageText;
-use bridge::plugin::{PluginConfig, PluginName, Sha256Digest};
-use bridge::provider::grpc::{AuthEntry, PluginInit};
-use futures_util::future::{join_all, try_join_all};
+use bridge::plugin::{PluginConfig, PluginName};
+use futures_util::future::try_join_all;
 
 use crate::program::{Program, ResolvedPlugins, SchemaFindings};
 use crate::registry::recipes;
 use crate::schema::Package;
+use config::Stack;
 use config::diagnostics::{Code, Diagnostic, Severity as DiagnosticSeverity, Span, finish};
-use config::{PluginDeclaration, Stack, values};
 use engine::events::{Event, EventSink, Message, Operation, Severity};
 use engine::{DeploymentRequest, StopSignals};
-use pulumi_proto::property::PropertyValue;
 use state::Snapshot;
 
 use super::core_packages::LocatedPackage;
+use super::declared_plugin::{declared, plugin_init, undeclared};
 use super::opening::unserved_resources;
 use super::package_request::PackageRequest;
 use super::plugin_events::run_event_sink;
+use super::undeclared_plugins::UndeclaredUse;
 use super::{OperationError, PluginSettings, StackRun};
 
 const PLUGIN_LOAD: Code = Code("plugin-load");
@@ -38,7 +37,8 @@ impl StackRun {
             let requests: Vec<_> = self.program.undeclared_packages().into_iter().map(PackageRequest::from).collect();
             let provided = self.plugins.provide(requests.clone(), &self.events, &self.signals).await?;
             let settings = self.plugins.host_settings(&self.program.stack().project, &self.events, &self.signals);
-            let settings = HostSettings { first_instances, ..settings };
+            let undeclared = Some(Arc::new(UndeclaredUse::new(self)) as _);
+            let settings = HostSettings { first_instances, undeclared, ..settings };
             let host = self.plugins.load(self.program.stack(), provided, &requests, settings, &self.signals).await?;
             self.set_resolved(&host)?;
             Ok(host)
@@ -165,54 +165,6 @@ impl StackRun {
     }
 }
 
-/// Returns the plugin of a package that no plugin of the stack declares.
-pub(super) fn undeclared(config: PluginConfig, stack: &Stack) -> DeclaredPlugin {
-    let init = PluginInit { project: stack.project.clone(), stack: stack.name.clone(), ..PluginInit::default() };
-    declared(config, init)
-}
-
-/// Returns a plugin of a run. Provider resources of the packages of core types share instances: these providers pay no
-/// attention to their provider resource.
-fn declared(config: PluginConfig, init: PluginInit) -> DeclaredPlugin {
-    let shares_equal_configurations = recipes::package(config.package.as_str()).is_some();
-    DeclaredPlugin { config, init, shares_equal_configurations }
-}
-
-/// Returns the input of a plugin's Initialize. It never includes the profile, which holds keys.
-fn plugin_init(plugin: &PluginDeclaration, project: &str, stack: &str) -> PluginInit {
-    let map = |value: PropertyValue| match value {
-        PropertyValue::Map(map) => map,
-        _ => Default::default(),
-    };
-    let secrets = &plugin.secrets;
-    PluginInit {
-        project: project.to_owned(),
-        stack: stack.to_owned(),
-        secrets: secrets.secrets.iter().map(|(name, text)| (name.clone(), text.expose().to_owned())).collect(),
-        auth: secrets
-            .auth
-            .iter()
-            .map(|(name, auth)| {
-                let fields = auth.config.iter().map(|(key, text)| (key.clone(), text.expose().into()));
-                (name.clone(), AuthEntry { kind: auth.kind.as_str().to_owned(), config: fields.collect() })
-            })
-            .collect(),
-        config: map(values::evaluate_constant(&plugin.config).without_wrappers()),
-    }
-}
-
-/// Enabled plugin of a stack, and the result of its installation.
-#[derive(Debug)]
-pub struct InstalledPlugin {
-    /// Declaration of the plugin.
-    pub plugin: PluginConfig,
-    /// Verified package, or the error that prevented its installation.
-    pub package: Result<VerifiedPackage, HostError>,
-    /// Digest by which a `checksum` pins the package, or the reason why it cannot be pinned; `None` if it was not
-    /// installed.
-    pub digest: Result<Option<Sha256Digest>, InstallError>,
-}
-
 impl PluginSettings {
     /// Starts every enabled plugin of a stack, and returns the schemas of their packages. Configures no plugin.
     ///
@@ -274,6 +226,15 @@ impl PluginSettings {
         self.provide(requests, events, signals).await
     }
 
+    /// Returns the packages that the programs of a command need and no plugin declares, as plugins. Downloads none.
+    ///
+    /// # Errors
+    /// [`OperationError::Packages`] if a name cannot be used.
+    pub fn undeclared_packages(&self, programs: &[Program]) -> Result<Vec<PluginConfig>, OperationError> {
+        let requests = programs.iter().flat_map(Program::undeclared_packages).map(PackageRequest::from);
+        Ok(self.packages.plugins(requests)?)
+    }
+
     /// Returns the packages that a program needs and no plugin declares, and where they are. Downloads none.
     ///
     /// # Errors
@@ -333,36 +294,7 @@ impl PluginSettings {
             events: run_event_sink(events, &self.loaded),
             pool: self.pool.clone(),
             attached: self.attached.clone(),
-        }
-    }
-
-    /// Fetches and verifies all enabled plugins of a stack concurrently, and packages that no plugin declares, without
-    /// starting them. A plugin that fails does not stop the other plugins.
-    ///
-    /// # Errors
-    /// [`OperationError::Stopped`] if the user stopped the operation.
-    pub async fn install(
-        &self,
-        stack: &Stack,
-        provided: &[PluginConfig],
-        events: &Arc<dyn EventSink>,
-        signals: &StopSignals,
-    ) -> Result<Vec<InstalledPlugin>, OperationError> {
-        let events = run_event_sink(events, &self.loaded);
-        let resolve = async |plugin: &PluginConfig| {
-            let package = self.sources.resolve(plugin, &events).await;
-            let digest = match &package {
-                Ok(package) if package.digest().is_none() => self.sources.known_digest(plugin).await,
-                Ok(package) => Ok(package.digest()),
-                Err(_) => Ok(None),
-            };
-            InstalledPlugin { plugin: plugin.clone(), package, digest }
-        };
-        let enabled = stack.plugins.iter().map(|declared| &declared.plugin).filter(|plugin| plugin.enabled);
-        tokio::select! {
-            installed = join_all(enabled.chain(provided).map(resolve)) => Ok(installed),
-            // Dropping the future discards incomplete downloads.
-            () = signals.stop.cancelled() => Err(OperationError::Stopped),
+            undeclared: None,
         }
     }
 }
