@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provisioner::operation::{Approval, DownloadApproval, PackageDownload, RecordedPlugin};
+use provisioner::operation::{Approval, DownloadApproval, PackageDownload, UndeclaredDownload};
 use tokio::sync::{mpsc, oneshot};
 
 use super::display::{Line, bytes as bytes_text};
@@ -32,11 +32,10 @@ impl DownloadApproval for AskedApproval {
         self.ask([head].into_iter().chain(lines).collect(), "Download them?").await
     }
 
-    async fn approve_recorded(&self, recorded: &RecordedPlugin) -> Approval {
-        let RecordedPlugin { plugin, version, repository } = recorded;
-        let head = Line::plain("Recorded resources need a plugin that no stack declares:");
-        let line = Line::plain(format!("  {} {version}, a release of {repository}", plugin.name));
-        self.ask(vec![head, line], "Download and run it?").await
+    async fn approve_undeclared(&self, download: &UndeclaredDownload) -> Approval {
+        let UndeclaredDownload { needed_by, item } = download;
+        let head = Line::plain("The run needs what no stack declares:");
+        self.ask(vec![head, Line::plain(format!("  {needed_by} {item}"))], "Download and run it?").await
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bridge::install::SignerApproval;
 use bridge::message_text::MessageText;
 use provisioner::operation::{Approval, PendingQuestion, WarningQuestion};
 use tokio::sync::{mpsc, oneshot};
@@ -31,6 +32,20 @@ impl AskedSession {
     /// Returns the question after a warning, which `--yes` does not answer; `None` without a terminal, and in a pipeline.
     pub(crate) fn if_interactive(self: &Arc<Self>) -> Option<Arc<dyn WarningQuestion>> {
         self.is_interactive.then(|| Arc::clone(self) as _)
+    }
+
+    /// Returns the question about another signer; `None` without a terminal, and in a pipeline.
+    pub(crate) fn signer_approval(self: &Arc<Self>) -> Option<Arc<dyn SignerApproval>> {
+        self.is_interactive.then(|| Arc::clone(self) as _)
+    }
+}
+
+#[async_trait]
+impl SignerApproval for AskedSession {
+    async fn accept(&self, change: &str) -> bool {
+        let (warning, question) =
+            (MessageText::from(change.to_owned()), MessageText::from("Record it with this signer?"));
+        WarningQuestion::ask(self, &warning, &question).await == Approval::Granted
     }
 }
 

@@ -10,7 +10,7 @@ use bridge::plugin::{Platform, PluginConfig, PluginSource, Sha256Digest};
 use bridge::process::Spawner;
 use clap::{Args, Subcommand};
 use provisioner::operation::{
-    InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack,
+    InstallReport, InstalledPlugin, LocatedPackage, OperationError, PackageLocation, PluginSettings, Stacks, key_stack,
 };
 
 use super::plugin_add::{self, AddArgs};
@@ -111,6 +111,9 @@ pub(crate) struct ServeExampleArgs {
 pub(crate) struct InstallArgs {
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
+    /// Install the assets for this platform, such as linux-arm64, in place of this machine's; can be repeated
+    #[arg(long, value_name = "PLATFORM")]
+    pub(crate) platform: Vec<Platform>,
 }
 
 /// Arguments of `sc plugin ls`.
@@ -150,37 +153,33 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
     let settings = plugin_settings(&stacks)?;
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
-        let mut rows = Vec::new();
-        let mut failed = Vec::new();
+        let (mut rows, mut failed) = (Vec::new(), Vec::new());
         for stack in stacks.requested() {
             let events = session.sink(&stack.name, None);
             let programs: Vec<_> =
                 iter::once(stacks.program(stack)).chain(key_stack(stack).map(|key| stacks.program(&key))).collect();
-            let provided = match settings.provide_packages(&programs, &events, &session.signals).await {
-                Err(OperationError::Stopped) => return Err(OperationError::Stopped.into()),
-                Err(error) => {
-                    let error = anyhow::Error::from(error);
-                    print_reasons(&ui.output, session, &stacks, &error);
-                    failed.push(error);
-                    Vec::new()
-                }
-                Ok(provided) => provided,
+            let provided = match args.platform[..] {
+                [] => settings.provide_packages(&programs, &events, &session.signals).await,
+                _ => settings.undeclared_packages(&programs),
             };
-            for InstalledPlugin { plugin, package, digest } in
-                settings.install(stack, &provided, &events, &session.signals).await?
-            {
-                match package {
-                    Ok(package) => {
-                        rows.push(Installed {
-                            stack: &stack.name,
-                            digest: digest_or_warning(&ui.output, &plugin, digest),
-                            plugin,
-                            package,
-                        });
-                    }
-                    Err(error) => failed.push(OperationError::Plugins { error, found: Vec::new() }.into()),
-                }
+            let (provided, missing) = match provided {
+                Err(OperationError::Stopped) => return Err(OperationError::Stopped.into()),
+                Err(error) => (Vec::new(), Some(error)),
+                Ok(provided) => (provided, None),
+            };
+            let installed = settings.install(&stacks, stack, &provided, &args.platform, &events, &session.signals);
+            let InstallReport { installed, left_out, error } = installed.await?;
+            for error in missing.into_iter().chain(error).map(anyhow::Error::from) {
+                print_reasons(&ui.output, session, &stacks, &error);
+                failed.push(error);
             }
+            for (plugin, platform, reason) in left_out {
+                ui.output.inform(format_args!("the plugin {plugin} is not installed for {platform}: {reason}"));
+            }
+            rows.extend(installed.into_iter().map(|InstalledPlugin { plugin, platform, package, digest }| {
+                let digest = digest_or_warning(&ui.output, &plugin, digest);
+                Installed { stack: &stack.name, plugin, platform, package, digest }
+            }));
         }
         session.pause();
         if ui.output.results_are_json() {
@@ -203,6 +202,8 @@ async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Re
 struct Installed<'s> {
     stack: &'s str,
     plugin: PluginConfig,
+    /// Requested platform.
+    platform: Option<Platform>,
     package: VerifiedPackage,
     digest: Option<Sha256Digest>,
 }
@@ -212,7 +213,10 @@ impl Installed<'_> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         vec![
             self.stack.to_owned(),
-            self.plugin.name.to_string(),
+            match self.platform {
+                Some(platform) => format!("{} ({platform})", self.plugin.name),
+                None => self.plugin.name.to_string(),
+            },
             or_dash(self.package.revision().map(str::to_owned)),
             or_dash(self.digest.map(|digest| digest.to_string())),
         ]
@@ -223,6 +227,7 @@ impl Installed<'_> {
             "stack": self.stack,
             "name": self.plugin.name.to_string(),
             "source": self.plugin.source.kind().as_str(),
+            "platform": self.platform.map(|platform| platform.to_string()),
             "revision": self.package.revision(),
             "checksum": self.digest.map(|digest| digest.to_string()),
             "folder": self.package.folder().display().to_string(),

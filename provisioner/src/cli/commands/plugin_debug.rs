@@ -117,7 +117,7 @@ fn without_registration(plugin: &PluginConfig) -> CliError {
         Dialect::Pulumi | Dialect::Register(_) => MessageText::new(format_args!(
             "start it, and name the port that it prints in {}={}:PORT",
             attached_plugins::PULUMI,
-            plugin.package
+            plugin.names().package
         )),
     };
     CliError::usage(message, hint)
@@ -217,7 +217,7 @@ fn reattach_variable(plugin: &PluginConfig, running: &StandalonePlugin) -> (&'st
     if let (PluginAddress::Tcp(address), Dialect::Pulumi | Dialect::Register(_)) = (address, &plugin.dialect)
         && running.is_attachable()
     {
-        return (attached_plugins::PULUMI, format!("{}:{}", plugin.package, address.port()));
+        return (attached_plugins::PULUMI, format!("{}:{}", plugin.names().package, address.port()));
     }
     let network = match address {
         PluginAddress::Unix(_) => "unix",

@@ -63,6 +63,14 @@ async fn details(settings: &PluginSettings, plugin: &PluginConfig, users: &[&str
         }
         facts.push(("reason", reason(plugin, *is_exact)));
     }
+    if let Some(key) = settings.sources.terraform_lock_key(plugin) {
+        facts.push(("provider", format!("{} {}", key.source, key.wanted)));
+        if let Some((ResolvedPackage::Release(release), _)) = settings.sources.lock.find_exact(&key)? {
+            let of_provider = release_facts(&release).into_iter().map(|(name, text)| format!("{name} {text}"));
+            let words: Vec<String> = [release.tag.clone()].into_iter().chain(of_provider).collect();
+            facts.push(("provider is", words.join("; ")));
+        }
+    }
     let known = settings.sources.known_digest(plugin).await.unwrap_or_default();
     let is_here = if known.is_some() { "yes" } else { "no" };
     facts.push(("on this machine", is_here.to_owned()));

@@ -6,7 +6,7 @@ use bridge::error::closest;
 use bridge::install::{LOCK_FILE, LockChange, LockRule};
 use bridge::plugin::{DigestOrigin, Platform, ResolvedPackage};
 use clap::Args;
-use provisioner::operation::{LockReport, LockRequest, LockedPlugin, Stacks};
+use provisioner::operation::{LockReport, LockRequest, LockedPlugin, PluginSettings, Stacks};
 
 use crate::cli::args::{GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Secrets};
@@ -14,6 +14,7 @@ use crate::cli::exit::{CliError, Exit};
 use crate::cli::listing::table;
 use crate::cli::output::Output;
 use crate::cli::plugins::plugin_settings;
+use crate::cli::questions::Questions;
 use crate::cli::runs::print_reasons;
 use crate::cli::session::{self, Session, SessionOptions};
 use crate::cli::stacks::read_stacks;
@@ -54,7 +55,9 @@ pub(super) async fn lock(ui: &Ui, global: &GlobalArgs, args: &LockFileArgs) -> a
     let is_check = args.check || global.locked;
     let rule = if is_check { LockRule::Locked } else { LockRule::Add };
     let settings = plugin_settings(&stacks)?.with_lock_rule(rule);
-    let request = LockRequest { platforms: args.platform.clone(), ..LockRequest::default() };
+    let (asked, questions) = Questions::new(&ui.output);
+    let signer_approval = asked.signer_approval();
+    let request = LockRequest { platforms: args.platform.clone(), signer_approval, ..LockRequest::default() };
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
         if is_check {
@@ -64,7 +67,7 @@ pub(super) async fn lock(ui: &Ui, global: &GlobalArgs, args: &LockFileArgs) -> a
         for note in settings.repair_lock().await? {
             ui.output.inform(format_args!("{LOCK_FILE}: {note}"));
         }
-        let report = settings.lock(&stacks, &request, &session.sink("", None), &session.signals).await?;
+        let report = lock_and_ask(ui, &settings, &stacks, &request, questions, session).await?;
         // After an error, the file is as it was, so that the declaration that is mended may still find its entry.
         let removed = if report.error.is_none() { settings.remove_undeclared_locks().await? } else { Vec::new() };
         session.pause();
@@ -87,10 +90,12 @@ pub(super) async fn update(ui: &Ui, global: &GlobalArgs, args: &UpdateArgs) -> a
     let rule = if args.dry_run { LockRule::Locked } else { LockRule::Add };
     let settings = plugin_settings(&stacks)?.with_lock_rule(rule);
     let (names, to) = (args.names.clone(), args.to.clone());
-    let request = LockRequest { names, updates: true, to, ..LockRequest::default() };
+    let (asked, questions) = Questions::new(&ui.output);
+    let signer_approval = asked.signer_approval().filter(|_| !args.dry_run);
+    let request = LockRequest { names, updates: true, to, signer_approval, ..LockRequest::default() };
     let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
     session::run(ui, options, async |session| {
-        let report = settings.lock(&stacks, &request, &session.sink("", None), &session.signals).await?;
+        let report = lock_and_ask(ui, &settings, &stacks, &request, questions, session).await?;
         session.pause();
         if args.dry_run && report.locked.iter().any(|locked| locked.change.is_change) {
             ui.output.inform("nothing was changed: this is what `sc plugin update` would record");
@@ -98,6 +103,22 @@ pub(super) async fn update(ui: &Ui, global: &GlobalArgs, args: &UpdateArgs) -> a
         finish(ui, session, &stacks, report)
     })
     .await
+}
+
+/// Records what the plugins mean, and asks the questions about it.
+async fn lock_and_ask(
+    ui: &Ui,
+    settings: &PluginSettings,
+    stacks: &Stacks,
+    request: &LockRequest,
+    questions: Questions,
+    session: &Session<'_>,
+) -> anyhow::Result<LockReport> {
+    let events = session.sink("", None);
+    tokio::select! {
+        report = settings.lock(stacks, request, &events, &session.signals) => Ok(report?),
+        never = questions.ask(&ui.output, session) => match never {},
+    }
 }
 
 /// Returns an error if a name is that of no plugin.

@@ -67,7 +67,7 @@ fn as_rows(MirroredPlugin { plugin, assets }: &MirroredPlugin) -> Vec<Vec<String
         let state = if asset.is_kept { "was there" } else { "copied" };
         vec![
             name.clone(),
-            asset.platform.to_string(),
+            asset.platform.map_or("all".to_owned(), |platform| platform.to_string()),
             bytes(asset.size),
             state.to_owned(),
             asset.path.display().to_string(),
@@ -83,7 +83,7 @@ fn as_json(MirroredPlugin { plugin, assets }: &MirroredPlugin) -> Vec<String> {
         json!({
             "plugin": name,
             "copied": true,
-            "platform": asset.platform.to_string(),
+            "platform": asset.platform.map(|platform| platform.to_string()),
             "size": asset.size,
             "wasThere": asset.is_kept,
             "file": asset.path.display().to_string(),
