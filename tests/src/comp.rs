@@ -23,6 +23,8 @@ use crate::service::{Reply, decode_properties, encode_properties};
 const PAIR: &str = "comp:index:Pair";
 const NEST: &str = "comp:index:Nest";
 const REEF: &str = "comp:index:Reef";
+/// Variable with the address from which the plugin of the package `reef` is.
+const PACKAGE_URL: &str = "COMP_PACKAGE_URL";
 
 const SCHEMA: &str = r##"{
     "name": "comp",
@@ -281,6 +283,7 @@ impl Construction {
         let package = rpc::RegisterPackageRequest {
             name: "rec".to_owned(),
             version: "1.0.0".to_owned(),
+            download_url: std::env::var(PACKAGE_URL).unwrap_or_default(),
             parameterization: Some(parameterization),
             ..Default::default()
         };

@@ -208,6 +208,7 @@ impl<'f> Bench<'f> {
             events: Arc::new(ErrorOutput),
             pool: PluginPool::new(),
             attached: Default::default(),
+            undeclared: None,
         };
         let source = PluginSource::Local(LocalSource::new(crate::PROVIDER));
         let name = "rec".parse().map_err(|_| HostError::new("no name"))?;

@@ -79,6 +79,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<PluginHost> {
         events: Arc::new(NoEvents),
         pool: PluginPool::new(),
         attached: Default::default(),
+        undeclared: None,
     };
     let source = PluginSource::Local(LocalSource::new(env!("CARGO_BIN_EXE_pulumi-resource-rec")));
     let mut config = PluginConfig::new("rec".parse()?, source);

@@ -154,6 +154,7 @@ impl SdkPlugin {
             events: Arc::new(NoEvents),
             pool: PluginPool::new(),
             attached: Default::default(),
+            undeclared: None,
         };
         let source = PluginSource::Local(LocalSource::new(self.folder.clone()));
         let mut config = PluginConfig::new(package.parse().expect("packages of tests have valid names"), source);

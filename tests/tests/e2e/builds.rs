@@ -139,6 +139,12 @@ fn go_tree_is_built_if_it_is_declared_so() {
     --- err
     Downloading files: file://[repo]/origin
     Downloaded files: file://[repo]/origin
+    error[plugin-load]: failed to load plugin files
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: files, source: { type: git, repository: 'file://[repo]/origin', version: main }, config: { root: site } }
+      |             ^^^^^
+
     error: failed to load plugins: failed to load plugin files: failed to resolve plugin binary: the program pulumi-resource-files is not in the package, and has to be built from its Go sources
       hint: set `build: true` below source, or publish the plugin with its program
     ");
@@ -172,6 +178,12 @@ fn build_that_fails_names_its_command_and_leaves_nothing() {
     --- err
     Downloading files: file://[repo]/origin
     Downloaded files: file://[repo]/origin
+    error[plugin-load]: failed to load plugin files
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: files, source: { type: git, repository: 'file://[repo]/origin', version: main, build: true }, config: { root:...
+      |             ^^^^^
+
     error: failed to load plugins: failed to load plugin files: failed to resolve plugin binary: source.build is true, but no PulumiPlugin.yaml in [repo]/home/.cache/sc/packages/[id]/ names a runtime
       hint: set source.build to the command that builds the plugin, or source.subdir to the folder with its PulumiPlugin.yaml
     ");
@@ -183,6 +195,12 @@ fn build_that_fails_names_its_command_and_leaves_nothing() {
     --- out
     --- err
     info: plugin files: no compiler
+    error[plugin-load]: failed to load plugin files
+     --> .sc/stacks/reef/server.yaml:8:13
+      |
+    8 |   - { name: files, source: { type: git, repository: 'file://[repo]/origin', version: main, build: 'echo no compiler >&2; ...
+      |             ^^^^^
+
     error: failed to load plugins: failed to load plugin files: failed to resolve plugin binary: cannot build the plugin: /bin/sh -c 'echo no compiler >&2; exit 3' failed (exit status 3): no compiler
       hint: a declared build changes the files of its own copy only, and connects by https only; a plugin that needs more is built by hand and declared with a source of type local
     ");

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use bridge::plugin::Platform;
 use rustix::process::Signal;
 use tests::binaries;
 use tests::http::{Gate, Response};
@@ -337,4 +338,37 @@ fn plugin_of_a_git_repository_is_used() {
     repository.expect_exit(0, "provision --expect-no-changes");
     repository.expect_exit(0, "destroy --parent --yes");
     assert!(!repository.path("site/note.txt").exists());
+}
+
+/// Shows: plugins.md#plugins-their-sources-and-their-processes "`--platform linux-arm64` does so for another platform"
+#[test]
+fn plugins_are_installed_for_another_platform() {
+    let server = Server::new();
+    let platforms = ["linux-amd64", "linux-arm64"];
+    let other = platforms.into_iter().find(|name| Platform::current() != Some(name.parse().unwrap())).unwrap();
+    let archive = |words: &str| {
+        let script = format!("#!/bin/sh\necho {words}\n");
+        tar_gz(&[("pulumi-resource-files", Entry::File(0o755, script.as_bytes()))]).unwrap()
+    };
+    let assets = platforms.map(|name| (format!("pulumi-resource-files-v1.3.0-{name}.tar.gz"), archive(name)));
+    let assets: Vec<(&str, &[u8])> = assets.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
+    server.releases.publish("acme/pulumi-files", "v1.3.0", &assets);
+    let declared = server.plugin("").replace("v1.2.3", "v1.3.0").replace("platform: linux-amd64, ", "");
+    let local = "- { name: rec, source: { type: local, path: $REC } }";
+    let plugins = format!("{declared}\n{local}");
+    let repository = Repository::new(Sections { plugins: &plugins, resources: "{}", outputs: "" });
+    let output = repository.expect_exit(0, &format!("plugin install --platform {other} --json"));
+    let row = output.lines().find(|line| line.contains("\"revision\"")).unwrap();
+    let row: serde_json::Value = serde_json::from_str(row).unwrap();
+    assert_eq!((row["name"].as_str(), row["platform"].as_str()), (Some("files"), Some(other)));
+    let packages = fs::read_dir(repository.path("home/.cache/sc/packages")).unwrap();
+    let programs: Vec<_> = packages.map(|package| package.unwrap().path().join("pulumi-resource-files")).collect();
+    assert_eq!(programs.len(), 1, "{programs:?}");
+    assert!(fs::read_to_string(&programs[0]).unwrap().contains(other));
+    let told = format!("the plugin rec is not installed for {other}: its files are on this machine");
+    assert!(output.contains(&told), "{output}");
+    // A platform for which nothing is published, at the position of the declaration.
+    let refused = repository.expect_exit(1, "plugin install --platform windows-amd64");
+    assert!(refused.contains("error[plugin-load]: failed to load plugin files"), "{refused}");
+    assert!(refused.contains("--> .sc/stacks/reef/server.yaml:8:13"), "{refused}");
 }

@@ -276,7 +276,7 @@ fn parameters_that_do_not_serve_the_declared_package_are_refused() {
     assert_eq!(repository.processes(), []);
 }
 
-/// Shows: plugins.md#parameters "a plugin that serves the same without parameters has to be declared, or one with other parameters"
+/// Shows: plugins.md#parameters "a plugin that serves the same without parameters is declared, or one with other parameters"
 #[test]
 fn component_uses_a_package_with_parameters_that_is_not_declared() {
     let comp = "- { name: comp, source: { type: local, path: $COMP } }\n";
@@ -297,7 +297,12 @@ fn component_uses_a_package_with_parameters_that_is_not_declared() {
         assert_eq!(repository.resources().len(), 0);
     }
     let repository = Repository::new(Sections { plugins: comp, resources, outputs: "" });
-    let output = repository.expect_exit(1, "provision -S");
+    let output = repository.expect_exit(1, "provision -S --offline");
+    assert!(output.contains("a component needs the plugin rec 1.0.0, a release of pulumi/pulumi-rec"), "{output}");
+    assert!(output.contains("--offline permits no request for the package"), "{output}");
+    let disabled = format!("{comp}{rec}").replace("passEnv", "enabled: false, passEnv");
+    repository.write_sections(Sections { plugins: &disabled, resources, outputs: "" });
+    let output = repository.expect_exit(1, "provision -S --offline");
     let message = "no enabled plugin serves the package \"reef\", which the plugin \"rec\" serves with parameters";
     assert!(output.contains(message), "{output}");
 }

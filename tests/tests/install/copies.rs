@@ -20,12 +20,12 @@ fn place(server: &ReleaseServer) -> String {
 }
 
 /// Machine without a way to the place of the plugin, except for its address.
-fn machine_with(copies: PackageCopies) -> Machine {
+pub(super) fn machine_with(copies: PackageCopies) -> Machine {
     Machine { copies, lock_rule: LockRule::Add, ..Machine::new() }
 }
 
 /// Serves the files of a folder.
-async fn serve(folder: &Path) -> HttpServer {
+pub(super) async fn serve(folder: &Path) -> HttpServer {
     let folder = folder.to_owned();
     let respond = move |request: Request| {
         let path = folder.join(request.path.trim_start_matches('/').replace("%3A", ":"));

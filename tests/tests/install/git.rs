@@ -276,7 +276,7 @@ async fn missing_git_program_is_reported() {
 }
 
 /// Starts a server with `git http-backend` that may require a password.
-async fn serve_over_http(root: PathBuf, password: Option<&'static str>) -> HttpServer {
+pub(super) async fn serve_over_http(root: PathBuf, password: Option<&'static str>) -> HttpServer {
     HttpServer::start(move |request: Request| {
         let root = root.clone();
         async move {

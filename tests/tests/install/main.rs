@@ -6,6 +6,7 @@ mod archives;
 mod builds;
 mod cache;
 mod compliance;
+mod copied_kinds;
 mod copies;
 mod downloads;
 mod fingerprints;

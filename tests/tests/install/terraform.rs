@@ -205,7 +205,7 @@ async fn provider_is_placed_where_the_bridge_looks() {
     assert_eq!((registry.requests().len(), machine.warnings()), (before, Vec::new()));
 }
 
-/// Shows: plugins.md#terraform-providers "An update that another key has signed, or none, is refused"
+/// Shows: plugins.md#terraform-providers "An update that another key has signed, or none, is asked about on a terminal; elsewhere it is refused"
 #[tokio::test]
 async fn update_by_another_key_or_none_is_refused_unless_its_plugin_is_named() {
     for has_key in [true, false] {
