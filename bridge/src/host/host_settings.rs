@@ -278,6 +278,13 @@ impl Sources {
         }
     }
 
+    /// Returns the length of what the lock file records for a plugin on this machine, in bytes; 0 if it is not known.
+    pub fn locked_size(&self, plugin: &PluginConfig) -> u64 {
+        let Ok(Some(ResolvedPackage::Release(release))) = self.locked(plugin) else { return 0 };
+        let platform = plugin.source.platform().or(Platform::current());
+        platform.and_then(|platform| release.assets.get(&platform)?.size).unwrap_or(0)
+    }
+
     /// Returns the version that the lock file records for a plugin, if it does.
     pub fn locked_version(&self, plugin: &PluginConfig) -> Option<PluginVersion> {
         let locked = self.locked(plugin).ok()??;

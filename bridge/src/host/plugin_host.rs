@@ -1,5 +1,6 @@
 //! The plugin host of a run: loads declared plugins and leases their instances.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -75,13 +76,17 @@ impl PluginHost {
     /// # Cancellation
     /// Plugins that are being started stay in the pool.
     pub async fn add(&self, plugins: Vec<DeclaredPlugin>) -> Result<(), Vec<(PluginName, HostError)>> {
-        let enabled = plugins.into_iter().filter(|plugin| plugin.config.enabled);
-        let resolve = async |declared: DeclaredPlugin| {
+        let mut enabled: Vec<_> = plugins.into_iter().filter(|plugin| plugin.config.enabled).enumerate().collect();
+        // The largest download begins first: the others end while it lasts.
+        enabled.sort_by_cached_key(|(_, plugin)| Reverse(self.run.settings.sources.locked_size(&plugin.config)));
+        let resolve = async |(place, declared): (usize, DeclaredPlugin)| {
             let name = declared.config.name.clone();
-            self.run.resolve(declared).await.map(Arc::new).map_err(|error| (name, error))
+            (place, self.run.resolve(declared).await.map(Arc::new).map_err(|error| (name, error)))
         };
+        let mut results = join_all(enabled.into_iter().map(resolve)).await;
+        results.sort_by_key(|(place, _)| *place);
         let (mut resolved, mut failed) = (Vec::new(), Vec::new());
-        for result in join_all(enabled.map(resolve)).await {
+        for (_, result) in results {
             match result {
                 Ok(plugin) => resolved.push(plugin),
                 Err(failure) => failed.push(failure),

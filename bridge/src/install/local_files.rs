@@ -1,7 +1,6 @@
 //! Files of local plugins: their digests, for which only changed files are read, and verified copies of them, which are kept in the
 //! cache.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::InstallError;
@@ -10,9 +9,7 @@ use super::file_digests::{FileDigests, FileKind};
 use super::fingerprint::{FileTime, Fingerprint, FingerprintScope};
 use super::package_cache::{CachedPackage, Lookup, MAX_FINGERPRINT_BYTES, PackageCache, Verification};
 use super::verify::{hash_file, read_folder};
-use crate::fs::{
-    Access, FileError, ScratchFolder, check_trusted_below, create_private_folders, read_if_exists, write_atomically,
-};
+use crate::fs::{Access, ScratchFolder, check_trusted_below, create_private_folders, read_if_exists, write_atomically};
 use crate::plugin::Sha256Digest;
 
 /// Name of the folder of the cache with the fingerprints of local files.
@@ -114,14 +111,4 @@ impl LocalFiles<'_> {
         let kind = if self.file.is_some() { "local file" } else { "local folder" };
         CacheKey::new([kind, &checksum.to_hex(), name])
     }
-}
-
-/// Returns whether a folder has no other member than a file.
-pub(super) fn is_alone(folder: &Path, file: &std::ffi::OsStr) -> Result<bool, InstallError> {
-    for member in fs::read_dir(folder).map_err(FileError::of("list", folder))? {
-        if member.map_err(FileError::of("list", folder))?.file_name() != file {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
