@@ -38,7 +38,8 @@ fn references_of(resource: &Resource) -> impl Iterator<Item = &Reference> {
 /// Returns the keys of the resources after which a resource is registered, with their positions: references first, then
 /// those that options name.
 pub fn dependencies(resource: &Resource) -> impl Iterator<Item = (&str, Span)> {
-    let referred = references_of(resource).map(|reference| (reference.resource.as_str(), reference.span));
+    let referred =
+        references_of(resource).flat_map(|reference| reference.targets().map(move |key| (key, reference.span)));
     let options = &resource.options;
     let named = options.depends_on.iter().chain(&options.replace_with).chain(&options.deleted_with);
     referred.chain(named.map(|(key, span)| (key.as_str(), *span)))
@@ -129,6 +130,8 @@ impl<'s> Names<'s> {
                 }
             }
             for reference in references_of(resource) {
+                let is_disabled = environment.disabled.contains(&reference.resource);
+                diagnostics.extend(is_disabled.then(|| missing_default_error(reference)).flatten());
                 if let Some(target) = names.by_key.get(reference.resource.as_str()) {
                     check_core_property(reference, target, self.types, diagnostics);
                 }
@@ -154,6 +157,8 @@ impl<'s> Names<'s> {
         };
         if let Some(target) = names.by_key.get(key) {
             check_core_property(reference, target, self.types, diagnostics);
+        } else if names.environment.disabled.iter().any(|disabled| disabled == key) {
+            diagnostics.extend(missing_default_error(reference));
         } else if !self.declared.contains(&(name, key)) {
             let summary = MessageText::new(format_args!(
                 "resource {key:?} referenced by output {output:?} is not defined in env {name:?}"
@@ -177,7 +182,10 @@ impl<'s> Names<'s> {
                 check_core_property(reference, self.environments[*only].by_key[key], self.types, diagnostics);
             }
             None | Some([]) => {
-                if !declared_keys.contains(key) {
+                let mut environments = self.environments.iter().map(|names| names.environment);
+                if environments.any(|environment| environment.disabled.iter().any(|disabled| disabled == key)) {
+                    diagnostics.extend(missing_default_error(reference));
+                } else if !declared_keys.contains(key) {
                     let summary = MessageText::new(format_args!(
                         "resource {key:?} referenced by output {output:?} is not defined in any env"
                     ));
@@ -197,6 +205,21 @@ impl<'s> Names<'s> {
             }
         }
     }
+}
+
+/// Returns the error of a reference to a resource that is switched off; `None` if the reference has a default, which is its value then.
+fn missing_default_error(reference: &Reference) -> Option<Diagnostic> {
+    if reference.default.is_some() {
+        return None;
+    }
+    let summary = MessageText::new(format_args!(
+        "resource {:?} is switched off (`enabled`), and the reference has no default",
+        reference.resource
+    ));
+    let (key, path) = (&reference.resource, reference.path.join("."));
+    let place = reference.environment.as_ref().map(|environment| format!("{environment}/")).unwrap_or_default();
+    let help = MessageText::new(format_args!("write `${{resource:{place}{key}.{path}:DEFAULT}}`"));
+    Some(Diagnostic::error(Code("switched-off"), reference.span, summary).help(help))
 }
 
 /// Returns the key of a resource in a text that stands where a key is expected: a placeholder (`${b}`, `${resource:b.id}`) or the

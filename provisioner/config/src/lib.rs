@@ -48,13 +48,17 @@
 //! ```
 
 pub mod asset_function;
+mod collections;
+mod compat;
 mod declared_names;
 pub mod diagnostics;
 mod files;
 pub mod graph;
 mod inherit;
 mod load;
+mod moved;
 mod options;
+mod place;
 mod placeholder;
 mod plugin_dialect;
 mod plugin_edit;
@@ -81,8 +85,10 @@ pub mod types;
 pub mod values;
 mod yaml;
 
+pub use compat::ignored_by_go;
 pub use declared_names::{DeclaredNames, StackFolders};
 pub use load::{LoadedStacks, Reading, Workspace};
+pub use place::{Collection, Moved, Place};
 pub use plugin_edit::{NewPlugin, PluginEditError};
 pub use plugin_policy::read_plugin_policy;
 pub use plugins::{PluginDeclaration, PluginSecrets};

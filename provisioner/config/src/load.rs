@@ -22,7 +22,8 @@ use crate::tree::{Entry, Node};
 use crate::types::TypeTable;
 use crate::yaml::{self, Document};
 use crate::{
-    asset_function, files, graph, inherit, plugins, provisioner, registrar, resources, sections, templates, values,
+    asset_function, collections, files, graph, inherit, moved, plugins, provisioner, registrar, resources, sections,
+    templates, values,
 };
 
 /// Keys that are allowed at the top of server.yaml.
@@ -312,6 +313,7 @@ impl Loader<'_> {
                 provisioner: provisioner?,
                 plugins: Vec::new(),
                 environments: Vec::new(),
+                moved: Vec::new(),
                 registrar: None,
                 outputs: Vec::new(),
                 variables,
@@ -332,7 +334,7 @@ impl Loader<'_> {
         // An invalid registrar is reported: domains that need it are not reported again.
         let has_registrar = registrar.is_some() || diagnostics.len() > reported;
         let routing = RoutingContext { plugins: &plugins, invalid_plugins: &invalid, types, has_registrar };
-        let environments = root.map(|root| resources::read(root, routing, &mut resolver)).unwrap_or_default();
+        let mut environments = root.map(|root| resources::read(root, routing, &mut resolver)).unwrap_or_default();
         let mut outputs = root.map(|root| read_outputs(root, &mut resolver)).unwrap_or_default();
         let organization =
             provisioner.as_ref().and_then(|provisioner| provisioner.organization.as_deref()).unwrap_or_default();
@@ -353,6 +355,9 @@ impl Loader<'_> {
         self.unknown.extend(unknown);
         // An invalid resource is already reported: references to it are not reported again.
         let declared = root.map(resources::declared).unwrap_or_default();
+        collections::link(&mut environments, &mut outputs, &mut diagnostics);
+        let moved = root.map(|root| moved::read(root, &mut environments, &declared, &mut diagnostics));
+        let moved = moved.unwrap_or_default();
         graph::check(&environments, &outputs, self.workspace.types, &declared, &mut diagnostics);
         self.diagnostics.extend(diagnostics);
         Some(Stack {
@@ -362,6 +367,7 @@ impl Loader<'_> {
             provisioner: provisioner?,
             plugins,
             environments,
+            moved,
             registrar,
             outputs,
             variables,

@@ -6,19 +6,25 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use bridge::message_text::MessageText;
 
 use crate::asset_function::{self, AssetRule};
+use crate::collections::{self, FOR_EACH};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::inherit::REGISTRAR;
+use crate::moved::MOVED;
 use crate::options;
+use crate::place::Collection;
 use crate::placeholder::{ReferenceRule, Resolver};
 use crate::reader::{Reader, Section, unknown_key_error};
 use crate::routing::{RoutingContext, RoutingRequest, missing_type_error};
 use crate::stack::{Environment, Resource, ResourceImplementation};
 use crate::tree::{Entry, Mapping, Node, Value};
 use crate::types::TypeTable;
+use crate::yaml::scalar::go_bool;
 
-const RESOURCE_KEYS: [&str; 5] = ["type", "name", "config", "inherit", "options"];
-const ENVIRONMENT_KEYS: [&str; 3] = ["template", "resources", "inherit"];
-const SECTION_KEYS: [&str; 2] = [REGISTRAR, "resources"];
+const RESOURCE_KEYS: [&str; 7] = ["type", "name", "config", "inherit", "options", ENABLED, FOR_EACH];
+const ENVIRONMENT_KEYS: [&str; 4] = ["template", "resources", "inherit", ENABLED];
+const SECTION_KEYS: [&str; 3] = [REGISTRAR, "resources", MOVED];
+/// Key with which a resource and an environment are switched off. A resource and an environment may have this name as well.
+const ENABLED: &str = "enabled";
 const SHORTHAND: Code = Code("shorthand");
 const MISSING_LEVEL: Code = Code("missing-level");
 
@@ -35,6 +41,7 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
     let mut environments: Vec<Environment> = Vec::new();
     let mut indices: HashMap<&str, usize> = HashMap::new();
     let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
+    let mut switches: HashMap<Span, bool> = HashMap::new();
     for ResourceEntry { environment, resource } in entries {
         if let Some(first) = seen.insert((&environment.key, &resource.key), resource.key_span) {
             let summary = MessageText::new(format_args!(
@@ -47,20 +54,78 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
             );
             continue;
         }
-        let resource = read_resource(environment, resource, routing, resolver, &mut diagnostics);
         let index = *indices.entry(&environment.key).or_insert_with(|| {
             environments.push(Environment {
                 name: environment.key.clone(),
                 span: environment.key_span,
                 resources: vec![],
+                disabled: vec![],
+                collections: vec![],
             });
             environments.len() - 1
         });
-        environments[index].resources.extend(resource);
+        let is_switched_on = *switches
+            .entry(environment.key_span)
+            .or_insert_with(|| is_enabled(&environment.value, resolver, &mut diagnostics));
+        let mut add = |key: String, resolver: &mut Resolver<'_>| {
+            let read = read_resource(environment, (resource, &key), routing, resolver, &mut diagnostics);
+            match is_switched_on && is_enabled(&resource.value, resolver, &mut diagnostics) {
+                true => environments[index].resources.extend(read),
+                false => environments[index].disabled.push(key),
+            }
+        };
+        let Some(for_each) = resource.value.as_mapping().and_then(|mapping| mapping.get_non_null(FOR_EACH)) else {
+            add(resource.key.clone(), resolver);
+            continue;
+        };
+        let mut collected = Vec::new();
+        let entries = collections::entries(for_each, resolver, &mut collected);
+        let (is_unknown, mut instances) = (entries.is_none(), Vec::new());
+        for each in entries.into_iter().flatten() {
+            let key = format!("{}-{}", resource.key, each.key);
+            instances.push((each.key.clone(), key.clone()));
+            resolver.each = Some(each);
+            add(key, resolver);
+        }
+        resolver.each = None;
+        diagnostics.extend(collected);
+        if let Some(ResourceImplementation::Core { type_name }) =
+            environments[index].resources.last().map(|resource| &resource.implementation)
+            && instances.len() > 1
+        {
+            collections::reject_fixed_names(&resource.value, type_name, &mut diagnostics);
+        }
+        let (key, span) = (resource.key.clone(), resource.key_span);
+        environments[index].collections.push(Collection { key, span, instances, is_unknown });
     }
+    collections::reject_equal_keys(&environments, &mut diagnostics);
     reject_repeated_domains(&environments, routing.types, &mut diagnostics);
     resolver.diagnostics.extend(diagnostics);
     environments
+}
+
+/// Returns whether a resource or an environment is registered, by its `enabled`. A value that is not known here, which is reported where it
+/// is needed, counts as `true`.
+fn is_enabled(node: &Node, resolver: &mut Resolver<'_>, diagnostics: &mut Vec<Diagnostic>) -> bool {
+    let written = node.as_mapping().and_then(|mapping| mapping.get_non_null(ENABLED));
+    let Some(written) = written.filter(|written| !is_resource(written)) else { return true };
+    let resolved = resolver.resolve(written, ReferenceRule::Rejected);
+    let value = match &resolved.value {
+        Value::Scalar(scalar) => go_bool(scalar).or_else(|| scalar.text.parse().ok()),
+        Value::Interpolated(_) if resolved.is_unknown() => return true,
+        Value::Interpolated(string) => string.known().and_then(|text| text.parse().ok()),
+        Value::Sequence(_) | Value::Mapping(_) => None,
+    };
+    match value {
+        Some(value) => value,
+        None => {
+            // What a placeholder stands for, no editor knows.
+            let code = if resolved == *written { Code("wrong-kind") } else { Code("enabled") };
+            let error = Diagnostic::error(code, written.span, "`enabled` must be `true` or `false`");
+            diagnostics.push(error.help("a placeholder that is known before the run may stand for one of them"));
+            true
+        }
+    }
 }
 
 /// Reports domains of several resources, because a domain can lead to one of them.
@@ -103,7 +168,11 @@ fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Resourc
             find_in_environment(environment, section, reader, &mut entries);
         }
     }
-    for environment in outer.mapping.into_iter().filter(|entry| !SECTION_KEYS.contains(&entry.key.as_str())) {
+    let is_section = |entry: &&Entry| match entry.key.as_str() {
+        MOVED => entry.value.as_mapping().is_none(),
+        key => SECTION_KEYS.contains(&key),
+    };
+    for environment in outer.mapping.into_iter().filter(|entry| !is_section(entry)) {
         let resources = environment.value.as_mapping().filter(|mapping| !mapping.0.is_empty());
         match resources.filter(|mapping| mapping.into_iter().all(|entry| is_resource(&entry.value))) {
             Some(resources) => {
@@ -126,7 +195,8 @@ fn missing_level_error(environment: &Entry) -> Option<Diagnostic> {
         let help = MessageText::new(format_args!("write `resources.resources.ENVIRONMENT.resources.{key}`"));
         return Some(Diagnostic::error(MISSING_LEVEL, environment.key_span, summary).help(help));
     }
-    ENVIRONMENT_KEYS.contains(&key.as_str()).then(|| {
+    let is_environment = key == ENABLED && environment.value.as_mapping().is_some();
+    (ENVIRONMENT_KEYS.contains(&key.as_str()) && !is_environment).then(|| {
         let summary = MessageText::new(format_args!("`{key}` is in the place of an environment"));
         Diagnostic::error(MISSING_LEVEL, environment.key_span, summary)
             .help("write `resources.resources.ENVIRONMENT.resources.KEY`")
@@ -178,7 +248,11 @@ fn find_in_environment<'n>(
         reader.reject_empty_names(resources, "a resource");
         entries.extend(resources.mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
     }
-    for resource in section.mapping.into_iter().filter(|entry| !ENVIRONMENT_KEYS.contains(&entry.key.as_str())) {
+    let is_level = |entry: &&Entry| match entry.key.as_str() {
+        ENABLED => !is_resource(&entry.value),
+        key => ENVIRONMENT_KEYS.contains(&key),
+    };
+    for resource in section.mapping.into_iter().filter(|entry| !is_level(entry)) {
         if is_resource(&resource.value) {
             let full = format!("resources.resources.{}.resources.{}", environment.key, resource.key);
             reader.push(shorthand_warning(
@@ -190,7 +264,7 @@ fn find_in_environment<'n>(
             reader.push(
                 unknown_key_error("an environment", resource)
                     .did_you_mean(&resource.key, ENVIRONMENT_KEYS)
-                    .help("the keys are template, resources and inherit; a resource needs a `type`"),
+                    .help("the keys are template, resources, inherit and enabled; a resource needs a `type`"),
             );
         }
     }
@@ -256,7 +330,7 @@ fn is_resource(node: &Node) -> bool {
 
 fn read_resource(
     environment: &Entry,
-    entry: &Entry,
+    (entry, key): (&Entry, &str),
     routing: RoutingContext<'_>,
     resolver: &mut Resolver<'_>,
     diagnostics: &mut Vec<Diagnostic>,
@@ -299,11 +373,11 @@ fn read_resource(
             name_is_known = resolver.diagnostics.len() == reported && !resolved.is_unknown();
             let has_secret = matches!(&resolved.value, Value::Interpolated(string) if string.secret);
             match resolved.is_unknown() && !has_secret {
-                true => entry.key.clone(),
+                true => key.to_owned(),
                 false => Reader::new(diagnostics).text(&resolved, "`name`")?,
             }
         }
-        None => entry.key.clone(),
+        None => key.to_owned(),
     };
     let raw_options = section.get("options").map(|node| options::resolve(node, resolver));
     let provider = raw_options.as_ref().and_then(|node| node.as_mapping()?.get_non_null("provider"));
@@ -322,7 +396,7 @@ fn read_resource(
     match &implementation {
         ResourceImplementation::Plugin { .. } => {
             asset_function::check_config(&config, diagnostics);
-            let logical = format!("{}--{}", entry.key, environment.key);
+            let logical = format!("{key}--{}", environment.key);
             let unused_name = name_entry.filter(|_| name_is_known && name != logical);
             diagnostics.extend(unused_name.map(|entry| unused_name_warning(entry, &name, &logical)));
         }
@@ -334,13 +408,5 @@ fn read_resource(
             }
         }
     }
-    Some(Resource {
-        key: entry.key.clone(),
-        key_span: entry.key_span,
-        name,
-        implementation,
-        type_span,
-        config,
-        options,
-    })
+    Some(Resource { key: key.to_owned(), key_span: entry.key_span, name, implementation, type_span, config, options })
 }

@@ -7,6 +7,7 @@ use pulumi_proto::duration::Timeouts;
 use pulumi_proto::urn::Urn;
 
 use crate::diagnostics::Span;
+use crate::place::{Collection, Moved};
 use crate::plugins::PluginDeclaration;
 use crate::secret_text::SecretText;
 use crate::tree::Node;
@@ -27,6 +28,8 @@ pub struct Stack {
     pub plugins: Vec<PluginDeclaration>,
     /// The environments in the order of the file.
     pub environments: Vec<Environment>,
+    /// `resources.moved`: former places of resources.
+    pub moved: Vec<Moved>,
     /// `registrar`: of a core type, in no environment, and without references.
     pub registrar: Option<Resource>,
     /// `outputs`; then the templates, by the names that client stacks use.
@@ -311,6 +314,10 @@ pub struct Environment {
     pub span: Span,
     /// Resources in the order of the file.
     pub resources: Vec<Resource>,
+    /// Keys of the resources that are switched off (`enabled: false`), in the order of the file: they are not registered.
+    pub disabled: Vec<String>,
+    /// Resources with `forEach`. Each stands for some of `resources`.
+    pub collections: Vec<Collection>,
 }
 
 /// Resource declaration.

@@ -38,7 +38,14 @@ pub fn key_stack(stack: &Stack) -> Option<Arc<Stack>> {
         },
         plugins: plugins.cloned().collect(),
         // Names of keys contain no environment.
-        environments: vec![Environment { name: String::new(), span: key.type_span, resources: vec![resource] }],
+        environments: vec![Environment {
+            name: String::new(),
+            span: key.type_span,
+            resources: vec![resource],
+            disabled: vec![],
+            collections: vec![],
+        }],
+        moved: Vec::new(),
         registrar: None,
         outputs: Vec::new(),
         variables: BTreeMap::new(),

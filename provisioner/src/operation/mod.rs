@@ -16,6 +16,7 @@ mod import;
 mod key_stack;
 mod missing;
 mod missing_reports;
+mod moved_resources;
 mod namesakes;
 mod opening;
 mod package_request;

@@ -61,6 +61,7 @@ impl StackRun {
         operation: Operation,
         recorded: &Snapshot,
     ) -> Result<(), OperationError> {
+        self.check_moved(operation, recorded)?;
         self.load_recorded_packages(host, recorded).await?;
         self.load_recorded_plugins(host, recorded).await?;
         check_packages_are_served(host, recorded)?;

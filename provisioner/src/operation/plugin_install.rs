@@ -1,5 +1,6 @@
 //! Installation of plugins, and of what they use, without starting them.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use bridge::host::{HostError, HostEvents};
@@ -73,6 +74,9 @@ impl PluginSettings {
                 }
             }
         }
+        // The largest download begins first: the others end while it lasts.
+        let mut plugins: Vec<_> = plugins.into_iter().enumerate().collect();
+        plugins.sort_by_cached_key(|(_, (plugin, _))| Reverse(self.sources.locked_size(plugin)));
         let install = async |(plugin, platform): (PluginConfig, Option<Platform>)| {
             let package = self.install_one(&plugin, &events).await.map_err(|error| (plugin.name.clone(), error))?;
             let digest = match package.digest() {
@@ -81,13 +85,14 @@ impl PluginSettings {
             };
             Ok(InstalledPlugin { plugin, platform, package, digest })
         };
-        let results = tokio::select! {
-            results = join_all(plugins.into_iter().map(install)) => results,
+        let mut results = tokio::select! {
+            results = join_all(plugins.into_iter().map(async |(place, plugin)| (place, install(plugin).await))) => results,
             // Dropping the future discards incomplete downloads.
             () = signals.stop.cancelled() => return Err(OperationError::Stopped),
         };
+        results.sort_by_key(|(place, _)| *place);
         let (mut installed, mut failed) = (Vec::new(), Vec::new());
-        for result in results {
+        for (_, result) in results {
             match result {
                 Ok(plugin) => installed.push(plugin),
                 Err(failure) => failed.push(failure),

@@ -115,7 +115,7 @@ impl StackRun {
     }
 
     /// Returns whether an operation registers the resources of the stack.
-    fn has_program(&self, operation: Operation) -> bool {
+    pub(super) fn has_program(&self, operation: Operation) -> bool {
         let (stack, options) = (self.program.stack(), self.options.deployment.clone());
         let request = DeploymentRequest::new(&stack.name, &stack.project, operation);
         DeploymentRequest { options, ..request }.has_program()

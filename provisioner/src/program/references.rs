@@ -11,7 +11,7 @@ use super::types::ResolvedType;
 use crate::registry::recipe::{RecipeResult, ResolvedValue, without_unknowns};
 use bridge::error::closest;
 use config::diagnostics::{Code, Diagnostic};
-use config::tree::{InterpolatedString, Node, Reference};
+use config::tree::{InterpolatedString, Node, Reference, ReferencedInstances};
 use config::values;
 use engine::{Registered, RegistrationResult};
 
@@ -95,7 +95,27 @@ impl ReferencedResources {
         })
     }
 
+    /// Returns the value of a reference: that of a resource, or a list with those of all that a `forEach` stands for.
     fn resolve_reference(
+        &self,
+        reference: &Reference,
+        environment: Option<&str>,
+    ) -> Result<ResolvedValue, Box<Diagnostic>> {
+        let ReferencedInstances::All(keys) = &reference.instances else {
+            return self.resolve_single(reference, environment);
+        };
+        let (mut values, mut dependencies) = (Vec::new(), Vec::new());
+        for key in keys {
+            let instances = ReferencedInstances::None;
+            let single = Reference { resource: key.clone(), instances, ..reference.clone() };
+            let resolved = self.resolve_single(&single, environment)?;
+            values.push(resolved.value);
+            dependencies.extend(resolved.dependencies);
+        }
+        Ok(ResolvedValue { value: PropertyValue::List(values), dependencies })
+    }
+
+    fn resolve_single(
         &self,
         reference: &Reference,
         environment: Option<&str>,
@@ -107,6 +127,10 @@ impl ReferencedResources {
             }
         };
         let Some(resource) = resource else {
+            // A resource that is switched off.
+            if let Some(default) = reference.default.as_deref() {
+                return Ok(ResolvedValue { value: default.into(), dependencies: Vec::new() });
+            }
             // Unreachable: `config` checks references when it reads the stack, and a registration starts after its
             // dependencies.
             let summary = MessageText::new(format_args!("resource {:?} is not registered", reference.resource));

@@ -322,11 +322,9 @@ impl<'r> Run<'r> {
     fn start_resource(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
         let DeclaredResource { environment, resource, kind } = &self.resources[index];
         let mut referenced = ReferencedResources::new(self.mode);
-        for (key, _) in dependencies(resource) {
-            let index = self.by_key.get(&(*environment, key));
-            if let Some(dependency) = index.and_then(|index| self.registered.get(index)) {
-                referenced.insert(environment, key, dependency.clone());
-            }
+        let registered = |key| self.registered.get(self.by_key.get(&(*environment, key))?);
+        for (key, dependency) in dependencies(resource).filter_map(|(key, _)| Some((key, registered(key)?))) {
+            referenced.insert(environment, key, dependency.clone());
         }
         match kind {
             ResourceKind::Plugin { plugin, resolved } => {
@@ -476,8 +474,11 @@ impl<'r> Run<'r> {
         for output in &self.stack.outputs {
             let mut referenced = ReferencedResources::new(self.mode);
             for reference in references(&output.value) {
-                let Some((resource_index, target)) = self.find_target(reference) else { return Ok(None) };
-                referenced.insert(self.resources[resource_index].environment, &reference.resource, target.clone());
+                let indices = reference.targets().filter_map(|key| Some((key, self.find_target(reference, key)?)));
+                for (key, index) in indices {
+                    let Some(target) = self.registered.get(&index) else { return Ok(None) };
+                    referenced.insert(self.resources[index].environment, key, target.clone());
+                }
             }
             if outputs.contains_key(&output.name) {
                 let summary =
@@ -489,12 +490,11 @@ impl<'r> Run<'r> {
         Ok(Some(outputs))
     }
 
-    /// Returns the index of the resource that a reference of an output refers to, and the registered resource.
-    fn find_target(&self, reference: &Reference) -> Option<(usize, &Arc<ReferencedResource>)> {
-        let index = match &reference.environment {
-            Some(environment) => *self.by_key.get(&(environment.as_str(), reference.resource.as_str()))?,
-            None => *self.by_key.iter().find(|((_, key), _)| *key == reference.resource)?.1,
+    /// Returns the index of a resource that a reference of an output refers to; `None` for one that is switched off: its default counts.
+    fn find_target(&self, reference: &Reference, key: &str) -> Option<usize> {
+        let Some(environment) = reference.environment.as_deref() else {
+            return self.by_key.iter().find(|((_, known), _)| *known == key).map(|(_, index)| *index);
         };
-        Some((index, self.registered.get(&index)?))
+        self.by_key.get(&(environment, key)).copied()
     }
 }

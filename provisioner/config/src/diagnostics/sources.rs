@@ -123,6 +123,13 @@ impl SourceFiles {
         FileId(id)
     }
 
+    /// Returns the files with a name, in any folder.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = FileId> {
+        let is_named = move |file: &SourceFile| file.path.rsplit('/').next() == Some(name);
+        let numbered = (0..).zip(&self.0).filter(move |(_, file)| is_named(file));
+        numbered.map(|(id, _)| FileId(id))
+    }
+
     /// Returns a file by id.
     ///
     /// # Panics

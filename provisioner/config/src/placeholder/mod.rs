@@ -5,14 +5,18 @@
 //! [`InterpolatedString`](crate::tree::InterpolatedString). Excluded: the value of a reference, which exists only once
 //! the resource is registered.
 
+mod each;
 mod keys;
 mod namespaces;
+mod paths;
 mod positions;
 mod resolve;
 mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use each::Each;
 pub(crate) use keys::check_keys;
 pub(crate) use namespaces::{MissingValues, Namespaces, UsedSecrets};
+pub(crate) use paths::split_entry;
 pub(crate) use resolve::{ReferenceRule, Resolver};

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bridge::message_text::MessageText;
 
+use super::each::Each;
 use super::namespaces::{GIT, MissingValues, Namespaces, PlaceholderValue, UsedSecrets};
+use super::paths::{path_steps, split_entry, split_target};
 use super::positions::PlaceholderPositions;
-use super::syntax::{Fault, MalformedPlaceholder, Misspelled, NAMESPACES, Piece, Placeholder, pieces};
+use super::syntax::{EACH, Fault, MalformedPlaceholder, Misspelled, NAMESPACES, Piece, Placeholder, pieces};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles, Span};
-use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Reference, Scalar, Value};
+use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Reference, ReferencedInstances, Scalar, Value};
 
 const UNRESOLVED: Code = Code("unresolved-placeholder");
 
@@ -39,6 +41,8 @@ pub(crate) struct Resolver<'a> {
     sources: &'a SourceFiles,
     /// Paths of the namespaces that an error named.
     candidates: HashMap<String, Arc<[String]>>,
+    /// Entry of the `forEach` of the resource that is read.
+    pub(crate) each: Option<Each>,
     /// Errors found so far.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Secrets and auth entries used so far.
@@ -54,6 +58,7 @@ impl<'a> Resolver<'a> {
             namespaces,
             sources,
             candidates: HashMap::new(),
+            each: None,
             diagnostics: Vec::new(),
             used: UsedSecrets::default(),
             unknown: BTreeSet::new(),
@@ -88,11 +93,14 @@ impl<'a> Resolver<'a> {
         if !scalar.text.contains("${") {
             return Value::Scalar(scalar.clone());
         }
+        if let Some(value) = self.each.as_ref().and_then(|each| each.whole_value(&scalar.text)) {
+            return value;
+        }
         let mut string = InterpolatedString { parts: Vec::new(), secret: false };
         let mut positions = PlaceholderPositions::new(&scalar.text, span, self.sources);
         for piece in pieces(&scalar.text) {
             match piece {
-                Piece::Text(text) => push_text(&mut string.parts, text),
+                Piece::Text(text) => string.push_text(text),
                 Piece::Placeholder(placeholder) => {
                     let at = positions.find(placeholder.offset, placeholder.raw);
                     self.resolve_placeholder(&placeholder, at, references, &mut string);
@@ -100,7 +108,7 @@ impl<'a> Resolver<'a> {
                 Piece::Malformed(malformed) => {
                     let at = positions.find(malformed.offset, malformed.beginning);
                     self.diagnostics.push(malformed_error(&malformed, at));
-                    push_text(&mut string.parts, malformed.raw);
+                    string.push_text(malformed.raw);
                 }
             }
         }
@@ -119,10 +127,17 @@ impl<'a> Resolver<'a> {
     ) {
         let in_config = matches!(references, ReferenceRule::SameEnvironment | ReferenceRule::AnyEnvironment);
         if in_config && is_shell_text(placeholder) {
-            return push_text(&mut into.parts, placeholder.raw);
+            return into.push_text(placeholder.raw);
+        }
+        if placeholder.namespace == EACH {
+            let inserted = match &self.each {
+                Some(each) => each.insert(placeholder, at, into),
+                None => Err(misplaced_each_error(placeholder, at)),
+            };
+            return inserted.unwrap_or_else(|diagnostic| self.keep_unresolved(placeholder, *diagnostic, into));
         }
         match self.namespaces.lookup(placeholder, &mut self.used) {
-            PlaceholderValue::Public(text) => push_text(&mut into.parts, &text),
+            PlaceholderValue::Public(text) => into.push_text(&text),
             PlaceholderValue::Unset if self.namespaces.missing == MissingValues::Rejected => {
                 let diagnostic = unset_variable_error(placeholder, at);
                 self.keep_unresolved(placeholder, diagnostic, into);
@@ -135,13 +150,13 @@ impl<'a> Resolver<'a> {
                 into.secret |= value == PlaceholderValue::UnknownSecret;
             }
             PlaceholderValue::Secret(text) => {
-                push_text(&mut into.parts, text.expose());
+                into.push_text(text.expose());
                 into.secret = true;
             }
             PlaceholderValue::Reference | PlaceholderValue::UnknownNamespace
                 if references == ReferenceRule::Kept && CLIENT_NAMESPACES.contains(&placeholder.namespace) =>
             {
-                push_text(&mut into.parts, placeholder.default.unwrap_or(placeholder.raw));
+                into.push_text(placeholder.default.unwrap_or(placeholder.raw));
             }
             PlaceholderValue::Reference => match self.parse_reference(placeholder, at, references) {
                 Ok(reference) => into.parts.push(Part::Reference(reference)),
@@ -151,7 +166,7 @@ impl<'a> Resolver<'a> {
             PlaceholderValue::Missing
                 if self.namespaces.secrets.is_incomplete && ["secret", "auth"].contains(&placeholder.namespace) =>
             {
-                push_text(&mut into.parts, placeholder.raw);
+                into.push_text(placeholder.raw);
             }
             PlaceholderValue::Missing => {
                 let diagnostic = self.missing_value_error(placeholder, at);
@@ -170,7 +185,7 @@ impl<'a> Resolver<'a> {
         diagnostic: Diagnostic,
         into: &mut InterpolatedString,
     ) {
-        push_text(&mut into.parts, placeholder.raw);
+        into.push_text(placeholder.raw);
         self.diagnostics.push(diagnostic);
     }
 
@@ -198,21 +213,30 @@ impl<'a> Resolver<'a> {
             Diagnostic::error(Code("malformed-reference"), at, summary).into()
         };
         let target = placeholder.path.unwrap_or_default();
-        let (environment, target) = match target.split_once('/') {
+        // A slash in brackets is part of the key of an entry.
+        let before_entry = &target[..target.find('[').unwrap_or(target.len())];
+        let environment_end = before_entry.find('/');
+        let (environment, target) = match environment_end.map(|at| (&target[..at], &target[at + 1..])) {
             Some(_) if references == ReferenceRule::SameEnvironment => {
                 return Err(malformed().help("a resource refers to resources of its own environment only").into());
             }
             Some((environment, target)) => (Some(environment), target),
             None => (None, target),
         };
-        let (resource, path) = target.split_once('.').unwrap_or((target, ""));
+        let (resource, path) = split_target(target);
+        let (resource, entry) = split_entry(resource);
         let steps = path_steps(path);
         let Some(path) = steps.filter(|_| !resource.is_empty() && !environment.is_some_and(str::is_empty)) else {
             return Err(malformed());
         };
         let (environment, default) = (environment.map(str::to_owned), placeholder.default.map(str::to_owned));
         let resource = resource.to_owned();
-        Ok(Reference { environment, resource, path, default, span: at })
+        let instances = match entry {
+            None => ReferencedInstances::None,
+            Some("*") => ReferencedInstances::All(Vec::new()),
+            Some(entry) => ReferencedInstances::One(entry.to_owned()),
+        };
+        Ok(Reference { environment, resource, instances, path, default, span: at })
     }
 
     /// Returns the paths of a namespace, collected once.
@@ -343,52 +367,8 @@ fn unknown_namespace_error(placeholder: &Placeholder<'_>, at: Span) -> Diagnosti
     error.help(LITERAL_HELP)
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) {
-    match parts.last_mut() {
-        _ if text.is_empty() => {}
-        Some(Part::Text(last)) => last.push_str(text),
-        _ => parts.push(Part::Text(text.to_owned())),
-    }
-}
-
-/// Returns the steps of the path of a reference: names after dots, and list indices, which may be in brackets
-/// (`list[0].name`). `None` for another text.
-fn path_steps(path: &str) -> Option<Vec<String>> {
-    let mut steps = Vec::new();
-    for part in path.split('.') {
-        let (name, mut indices) = part.split_at(part.find('[').unwrap_or(part.len()));
-        if name.is_empty() {
-            return None;
-        }
-        steps.push(name.to_owned());
-        while !indices.is_empty() {
-            let (index, rest) = indices.strip_prefix('[')?.split_once(']')?;
-            let is_number = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
-            steps.push(is_number.then(|| index.parse::<usize>().ok())??.to_string());
-            indices = rest;
-        }
-    }
-    Some(steps)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn index_of_a_list_is_a_step_with_or_without_brackets() {
-        let steps = |path| path_steps(path).map(|steps| steps.join(" "));
-        for (path, expected) in [
-            ("a", "a"),
-            ("list.0.name", "list 0 name"),
-            ("list[0].name", "list 0 name"),
-            ("lists[10][2]", "lists 10 2"),
-            ("a.b-c[007].d", "a b-c 7 d"),
-        ] {
-            assert_eq!(steps(path).as_deref(), Some(expected), "{path}");
-        }
-        for path in ["", ".", "a.", "a..b", "[0]", "a.[0]", "a[", "a[]", "a[x]", "a[-1]", "a[+1]", "a[0]b", "a[0"] {
-            assert_eq!(steps(path), None, "{path}");
-        }
-    }
+fn misplaced_each_error(placeholder: &Placeholder<'_>, at: Span) -> Box<Diagnostic> {
+    let summary = MessageText::new(format_args!("`{}` is not allowed here", placeholder.raw));
+    let help = "`${each:key}` and `${each:value}` are allowed in a resource with `forEach`: in `name`, `config`, `enabled` and `options`";
+    Diagnostic::error(Code("misplaced-reference"), at, summary).help(help).into()
 }

@@ -2,8 +2,11 @@
 //! nesting or trimming.
 
 /// Names of all namespaces.
-pub(super) const NAMESPACES: [&str; 10] =
-    ["env", "secret", "auth", "var", "stack", "git", "project", "date", "user", "resource"];
+pub(super) const NAMESPACES: [&str; 11] =
+    ["env", "secret", "auth", "var", "stack", "git", "project", "date", "user", "resource", EACH];
+
+/// Namespace of the current entry of a `forEach`.
+pub(super) const EACH: &str = "each";
 
 const OPENING: &str = "${";
 

@@ -34,6 +34,8 @@ pub struct Reference {
     pub environment: Option<String>,
     /// Key of the resource.
     pub resource: String,
+    /// Entries of its `forEach` that are meant.
+    pub instances: ReferencedInstances,
     /// Path of names and list indices in the outputs; not empty.
     pub path: Vec<String>,
     /// Text that takes the place of an output that is missing or null.
@@ -42,7 +44,39 @@ pub struct Reference {
     pub span: Span,
 }
 
+/// Entries of a `forEach` that a reference means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ReferencedInstances {
+    /// The resource is a single one.
+    #[default]
+    None,
+    /// `[ENTRY]`, until the stack is read.
+    One(String),
+    /// `[*]`: all, in the order of the collection. The keys of their resources.
+    All(Vec<String>),
+}
+
+impl Reference {
+    /// Returns the keys of the resources that it refers to.
+    pub fn targets(&self) -> impl Iterator<Item = &str> {
+        let (all, one) = match &self.instances {
+            ReferencedInstances::All(keys) => (keys.as_slice(), None),
+            ReferencedInstances::None | ReferencedInstances::One(_) => (&[][..], Some(self.resource.as_str())),
+        };
+        all.iter().map(String::as_str).chain(one)
+    }
+}
+
 impl InterpolatedString {
+    /// Adds text at the end.
+    pub(crate) fn push_text(&mut self, text: &str) {
+        match self.parts.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Part::Text(last)) => last.push_str(text),
+            _ => self.parts.push(Part::Text(text.to_owned())),
+        }
+    }
+
     /// Returns the references in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {

@@ -153,6 +153,11 @@ pub(crate) enum Resolved {
     Text,
 }
 
+/// Returns whether a scalar is a text: no number, boolean, date or null.
+pub(crate) fn is_text(scalar: &Scalar) -> bool {
+    resolve(scalar) == Resolved::Text
+}
+
 /// Types a scalar as the Go library does for an untyped destination.
 pub(crate) fn resolve(scalar: &Scalar) -> Resolved {
     if scalar.is_null() {

@@ -45,7 +45,12 @@ fn ponds(config: &str) -> Files {
     Files::sections(&format!(
         "resources: {{ resources: {{ e: {{ resources: {{ a: {{ type: pond }}, b: {{ type: pond, config: {{ {config} }} }} }} }} }} }}\n"
     ))
-    .types(TypeTable::new([CoreType::of::<Pond>()]))
+    .types(pond_types())
+}
+
+/// Returns a table with one type, `pond`.
+pub(crate) fn pond_types() -> TypeTable {
+    TypeTable::new([CoreType::of::<Pond>()])
 }
 
 #[test]

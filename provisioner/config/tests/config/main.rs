@@ -5,14 +5,17 @@
 mod repository;
 
 mod assets;
+mod compat;
 mod config_errors;
 mod core_types;
 mod documented_stacks;
+mod for_each;
 mod inheritance;
 mod limits;
 mod malformed_placeholders;
 mod misplaced_keys;
 mod missing_values;
+mod moved;
 mod placeholders;
 mod plugin_parameters;
 mod plugin_policy;
@@ -26,6 +29,7 @@ mod schema_agreement;
 mod secrets_providers;
 mod stacks;
 mod state_storage;
+mod switches;
 mod web;
 #[path = "../../src/yaml/yaml_text.rs"]
 mod yaml_text;

@@ -48,7 +48,7 @@ fn missing_or_misspelled_level_is_a_mistake() {
             format!("resources: {{ resources: {{ prod: {{ resource: {{ {resource} }} }} }} }}"),
             "error[unknown-key]: an environment has no key `resource`\n\
              = hint: did you mean `resources`?\n\
-             = hint: the keys are template, resources and inherit; a resource needs a `type`",
+             = hint: the keys are template, resources, inherit and enabled; a resource needs a `type`",
         ),
         (
             format!("resource: {{ resources: {{ prod: {{ resources: {{ {resource} }} }} }} }}"),
@@ -70,7 +70,7 @@ fn missing_or_misspelled_level_is_a_mistake() {
 
 #[test]
 fn unknown_key_of_a_resource_is_a_mistake() {
-    let keys = "the keys are type, name, config, inherit, options; what the resource is made of stands in `config`";
+    let keys = "the keys are type, name, config, inherit, options, enabled, forEach; what the resource is made of stands in `config`";
     let table = [
         ("protect: true", "= hint: write `options: { protect: … }`".to_owned()),
         ("dependsOn: [b]", "= hint: write `options: { dependsOn: … }`".to_owned()),
