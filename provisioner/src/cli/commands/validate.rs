@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use config::Reading;
 use config::diagnostics::{Diagnostic, Severity, SourceFiles, finish, has_errors};
+use config::{Reading, ignored_by_go};
 use provisioner::operation::{self, StacksRead};
 use provisioner::program::Program;
 
@@ -39,6 +39,7 @@ Examples:
     sc validate -s aquarium        one stack
     sc validate --no-plugins       only the files: fetches and starts no plugin
     sc validate --require-values   where all variables and the key of the secrets are
+    sc validate --compat           what the Go program of Simple Container ignores
     sc validate --json             each mistake as one line of JSON")]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
@@ -49,6 +50,9 @@ pub(crate) struct ValidateArgs {
     /// Report environment variables that are not set or are empty, and secrets that cannot be read, as mistakes
     #[arg(long)]
     pub(crate) require_values: bool,
+    /// List what the Go program of Simple Container ignores in the files, as warnings
+    #[arg(long)]
+    pub(crate) compat: bool,
     #[command(flatten)]
     pub(crate) overrides: OverrideArgs,
 }
@@ -89,6 +93,9 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> an
             found.map(|warning| program.diagnostic_of(warning)).collect::<Vec<_>>()
         };
         found.extend(programs.iter().flat_map(warnings));
+    }
+    if args.compat {
+        found.extend(ignored_by_go(&stacks.sources));
     }
     finish(&mut found);
     let resources = programs.iter().map(|program| program.stack().resources().count()).sum();
