@@ -1,6 +1,7 @@
 //! Benchmark of the code around the engine, compared with a bare loop over the same bytes (`docs/performance.md`).
-//! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with asking the system about their files, the fetch of an archive with `tar`, many downloads with the slowest of them, the memory of a large download with that of a small one, generating schemas
-//! with parsing their JSON, and looking up cached types with parsing all of them.
+//! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with asking the system
+//! about their files, the fetch of an archive with `tar`, many downloads with the slowest of them, the memory of a large download with that
+//! of a small one, generating schemas with parsing their JSON, and looking up cached types with parsing all of them.
 //!
 //! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take
 //! turns, and medians are compared. Prints the results, and never fails because of a slow result.

@@ -59,6 +59,7 @@ mod stack_file;
 mod stack_migrate;
 mod stack_rename;
 mod state_edits;
+mod switched_resources;
 mod targets;
 mod templates;
 mod terminal;

@@ -143,7 +143,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error[unknown-key]: an environment has no key `resource`
         --> .sc/stacks/reef/server.yaml:12:7
         = hint: did you mean `resources`?
-        = hint: the keys are template, resources and inherit; a resource needs a `type`
+        = hint: the keys are template, resources, inherit and enabled; a resource needs a `type`
         error[unknown-resource]: resource "b" referenced by output "file" is not defined in any env
         --> .sc/stacks/reef/server.yaml:16:9
         error: the configuration has 2 errors; nothing was changed
@@ -166,7 +166,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error[unknown-key]: a resource has no key `confg`
         --> .sc/stacks/reef/server.yaml:13:35
         = hint: did you mean `config`?
-        = hint: the keys are type, name, config, inherit, options; what the resource is made of stands in `config`
+        = hint: the keys are type, name, config, inherit, options, enabled, forEach; what the resource is made of stands in `config`
         error: the configuration has an error; nothing was changed
     key of another tool at the top: exit 1
         error[unknown-key]: server.yaml has no key `environments`
