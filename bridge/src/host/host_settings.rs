@@ -171,8 +171,15 @@ impl Sources {
         let (lock, cache) = (self.lock.clone(), self.cache.clone());
         let build_refusal = self.policy.check_build(plugin).err().map(Box::new);
         let signer_approval = signer_approval.clone();
-        let installer =
-            Installer { lock, cache, updates, accepts_replaced, signer_approval, build_refusal, events: &events };
+        let installer = Installer {
+            updates,
+            accepts_replaced,
+            signer_approval,
+            build_refusal,
+            lock,
+            cache,
+            ..Installer::new(&events)
+        };
         // What the latest release and a branch are, only their place knows: any version may be chosen.
         let is_open = |wanted: &WantedVersion| match (wanted, &plugin.source) {
             (WantedVersion::Latest, _) => true,
@@ -307,7 +314,8 @@ impl Sources {
         let names = plugin.names();
         let (lock, cache) = (self.lock.clone(), self.cache.clone());
         let build_refusal = self.policy.check_build(plugin).err().map(Box::new);
-        let installer = Installer { lock, cache, build_refusal, ..Installer::new(events) };
+        let is_undeclared = plugin.is_undeclared;
+        let installer = Installer { lock, cache, is_undeclared, build_refusal, ..Installer::new(events) };
         let unsupported = || InstallError::Unsupported { kind: plugin.source.kind() };
         if let Some(path) = self.overrides.get(&plugin.name) {
             let text = format!("the local build {} is used in place of the declared plugin", path.display());

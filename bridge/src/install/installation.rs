@@ -15,7 +15,7 @@ use async_trait::async_trait;
 
 use super::cache_key::CacheKey;
 use super::package_cache::{Lock, PackageCache};
-use super::package_lock::{Added, LockedPackage, merged};
+use super::package_lock::{Added, Adding, LockedPackage, merged};
 use super::{
     Decision, FetchEvent, FetchEvents, InstallError, LOCK_FILE, LastResolved, LockKey, LockRule, PackageLock,
     PackageSource, TerraformError,
@@ -47,6 +47,8 @@ pub struct Installer<'i> {
     pub lock: PackageLock,
     /// Folder of the cache, with the lock under which the lock file is changed.
     pub cache: PathBuf,
+    /// True if no stack declares what is installed, so that its entry in the lock file says so.
+    pub is_undeclared: bool,
     /// True if what the lock file has is resolved again, and replaced.
     pub updates: bool,
     /// True if an update may record another content of the same tag.
@@ -72,6 +74,7 @@ impl<'i> Installer<'i> {
         Self {
             lock: PackageLock::default(),
             cache: PathBuf::new(),
+            is_undeclared: false,
             updates: false,
             accepts_replaced: false,
             signer_approval: None,
@@ -149,7 +152,8 @@ impl<'i> Installer<'i> {
         }
         self.check_signer(key, None, &found).await?;
         self.check_evidence(key, &found)?;
-        let added = match self.lock.add(key.clone(), found.clone(), false).await {
+        let adding = Adding { replaces: false, is_undeclared: self.is_undeclared };
+        let added = match self.lock.add(key.clone(), found.clone(), adding).await {
             Ok(added) => added,
             Err(InstallError::Path(error)) if is_read_only(&error) => {
                 // The package is verified, and the repository is not this command's to change.
@@ -226,7 +230,8 @@ impl<'i> Installer<'i> {
         }
         let mut change = LockChange { is_change: !is_exact || before.as_ref() != Some(&after), key, before, after };
         if change.is_change && self.lock.rule() == LockRule::Add {
-            let added = self.lock.add(change.key.clone(), change.after.clone(), self.updates).await?;
+            let adding = Adding { replaces: self.updates, is_undeclared: self.is_undeclared };
+            let added = self.lock.add(change.key.clone(), change.after.clone(), adding).await?;
             if let Added::Other = added {
                 return Err(InstallError::LockContention);
             }

@@ -55,7 +55,9 @@ struct Declared {
 
 impl Declared {
     fn has(&self, entry: &LockEntry) -> bool {
-        self.undeclared_sources.contains(&entry.source) || self.keys.iter().any(|key| entry.is_exactly(key))
+        entry.is_undeclared
+            || self.undeclared_sources.contains(&entry.source)
+            || self.keys.iter().any(|key| entry.is_exactly(key))
     }
 }
 
@@ -65,6 +67,15 @@ pub(super) struct LockedPackage {
     pub(super) package: ResolvedPackage,
     /// False if it is that of an entry for another wanted version.
     pub(super) is_exact: bool,
+}
+
+/// Way in which a package is added to the lock file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Adding {
+    /// True if it takes the place of another content of the same declaration.
+    pub(super) replaces: bool,
+    /// True if no stack declares it.
+    pub(super) is_undeclared: bool,
 }
 
 /// Result of adding a package to the lock file.
@@ -200,9 +211,9 @@ impl PackageLock {
         &self,
         key: LockKey,
         package: ResolvedPackage,
-        replaces: bool,
+        adding: Adding,
     ) -> Result<Added, InstallError> {
-        self.change(move |lock, declared| add(lock, declared, &key, package, replaces)).await
+        self.change(move |lock, declared| add(lock, declared, &key, package, adding)).await
     }
 
     /// Changes the file: waits for other runs that change it, reads it again, and writes it whole.
@@ -293,14 +304,14 @@ fn add(
     declared: Option<&Declared>,
     key: &LockKey,
     mut package: ResolvedPackage,
-    replaces: bool,
+    Adding { replaces, is_undeclared }: Adding,
 ) -> Added {
     let found = lock.find(key).map(|found| (found.entry.clone(), found.is_exact));
     if let Some((entry, true)) = found {
         match merged(&entry.resolved, &package) {
             None if !replaces => return Added::Other,
             None => {}
-            Some(both) if both == entry.resolved => return Added::Unchanged,
+            Some(both) if both == entry.resolved && (is_undeclared || !entry.is_undeclared) => return Added::Unchanged,
             Some(both) => package = both,
         }
     }
@@ -311,6 +322,10 @@ fn add(
         // It is used in one version without a declaration.
         let is_declared = |entry: &LockEntry| declared.keys.iter().any(|key| entry.is_exactly(key));
         lock.retain(|entry| entry.source != key.source || is_declared(entry));
+    }
+    if is_undeclared {
+        lock.put_undeclared(key, package);
+        return Added::Written;
     }
     lock.put(key, package);
     // An entry that no stack declares goes with the next change, unless a declaration that has none yet will find it.
@@ -397,10 +412,10 @@ mod tests {
         lock.put(&key("acme/gone", "^1"), release("v1.0.0"));
         let keys = vec![key("acme/reef", "^1.1"), key("acme/lake", "^2")];
         let declared = Declared { keys, undeclared_sources: Vec::new() };
-        add(&mut lock, Some(&declared), &key("acme/lake", "^2"), release("v2.0.0"), false);
+        add(&mut lock, Some(&declared), &key("acme/lake", "^2"), release("v2.0.0"), Adding::default());
         let lake = "github-release github.com/acme/lake ^2 v2.0.0";
         assert_eq!(names(&lock), [lake, "github-release github.com/acme/reef ^1 v1.2.0"]);
-        add(&mut lock, Some(&declared), &key("acme/reef", "^1.1"), release("v1.2.0"), false);
+        add(&mut lock, Some(&declared), &key("acme/reef", "^1.1"), release("v1.2.0"), Adding::default());
         assert_eq!(names(&lock), [lake, "github-release github.com/acme/reef ^1.1 v1.2.0"]);
     }
 
@@ -411,7 +426,7 @@ mod tests {
         let declared = Declared { keys: vec![key(random, "^4.16")], undeclared_sources };
         let mut lock = LockFile::default();
         for (wanted, tag) in [("v4.20.0", "v4.20.0"), ("^4.16", "v4.19.0"), ("v4.21.0", "v4.21.0")] {
-            add(&mut lock, Some(&declared), &key(random, wanted), release(tag), false);
+            add(&mut lock, Some(&declared), &key(random, wanted), release(tag), Adding::default());
         }
         let place = format!("github-release github.com/{random}");
         assert_eq!(names(&lock), [format!("{place} ^4.16 v4.19.0"), format!("{place} v4.21.0 v4.21.0")]);

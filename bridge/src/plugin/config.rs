@@ -20,6 +20,8 @@ pub struct PluginConfig {
     pub source: PluginSource,
     /// Declarer of the plugin, by which a policy tells plugins of stacks from packages of core types.
     pub declared_by: DeclaredBy,
+    /// True if no stack declares it: the state or a component needs it.
+    pub is_undeclared: bool,
     /// Parameters with which it serves `package`; `None`: it serves that by itself.
     pub parameters: Option<Parameters>,
     /// Inputs of its provider resource, with secrets marked.
@@ -55,6 +57,7 @@ impl PluginConfig {
             enabled: true,
             source,
             declared_by: DeclaredBy::Stack,
+            is_undeclared: false,
             parameters: None,
             config: PropertyMap::new(),
             pass_env: Vec::new(),

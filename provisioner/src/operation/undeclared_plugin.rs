@@ -42,7 +42,7 @@ impl UndeclaredPlugin {
         let repository = repository(package, download_url)?;
         let wanted = WantedVersion::Named(format!("v{version}"));
         let source = PluginSource::GithubRelease(GithubReleaseSource::new(repository.clone(), wanted));
-        let plugin = PluginConfig::new(package.parse().ok()?, source);
+        let plugin = PluginConfig { is_undeclared: true, ..PluginConfig::new(package.parse().ok()?, source) };
         Some(Self { plugin, version, repository, packages: BTreeSet::from([package.to_owned()]) })
     }
 

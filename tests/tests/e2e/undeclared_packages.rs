@@ -77,6 +77,12 @@ fn package_of_a_component_is_fetched_from_where_the_component_says() {
     assert_eq!(output.matches("which no stack declares").count(), 1, "it is told once: {output}");
     assert!(repository.read(LOCK_FILE).contains("acme/pulumi-rec"), "{}", repository.read(LOCK_FILE));
     assert!(repository.resources().iter().any(|resource| resource.starts_with("pond--prod-child reef:index:Thing")));
+    assert!(repository.read(LOCK_FILE).contains("  undeclared: true\n"), "{}", repository.read(LOCK_FILE));
+    // Which plugins the state and components need, the files do not tell: their entries stay.
+    assert!(server.run(&repository, "plugin lock --check", &[]).starts_with("exit 0\n"));
+    let lock = repository.read(LOCK_FILE);
+    assert!(server.run(&repository, "plugin lock", &[]).starts_with("exit 0\n"));
+    assert_eq!(repository.read(LOCK_FILE), lock);
     let other = machine(&repository);
     let unchanged = server.run(&other, "provision --expect-no-changes --locked", &[("CI", "true")]);
     assert!(unchanged.starts_with("exit 0\n"), "{unchanged}");

@@ -35,6 +35,8 @@ pub(super) struct LockEntry {
     pub(super) asset: Option<String>,
     /// Package that the declaration means.
     pub(super) resolved: ResolvedPackage,
+    /// True if no stack declares it: the state or a component needs it, which the files of the stacks do not tell.
+    pub(super) is_undeclared: bool,
 }
 
 /// Entry for a declaration.
@@ -55,7 +57,7 @@ impl LockEntry {
     /// Returns the entry of a declaration.
     pub(super) fn new(key: &LockKey, resolved: ResolvedPackage) -> Self {
         let LockKey { source, wanted, asset, .. } = key.clone();
-        Self { source, wanted: wanted.to_string(), asset, resolved }
+        Self { source, wanted: wanted.to_string(), asset, resolved, is_undeclared: false }
     }
 
     /// Returns its name in messages.
@@ -166,6 +168,14 @@ impl LockFile {
         self.insert(LockEntry::new(key, resolved));
     }
 
+    /// Puts an entry for what no stack declares, in place of another version of it.
+    pub(super) fn put_undeclared(&mut self, key: &LockKey, resolved: ResolvedPackage) {
+        let is_replaced =
+            |entry: &LockEntry| entry.is_exactly(key) || (entry.is_undeclared && entry.source == key.source);
+        self.entries.retain(|entry| !is_replaced(entry));
+        self.insert(LockEntry { is_undeclared: true, ..LockEntry::new(key, resolved) });
+    }
+
     fn insert(&mut self, entry: LockEntry) {
         let at = self.entries.partition_point(|other| other.order(&entry).is_lt());
         self.entries.insert(at, entry);
@@ -238,6 +248,22 @@ mod tests {
         assert!(lock.find(&LockKey { package: "lake".parse().unwrap(), ..key("^1") }).is_some());
         assert_eq!(of_several.find(&key("^1")), None);
         assert!(of_several.find(&LockKey { package: "lake".parse().unwrap(), ..key("^1") }).is_some());
+    }
+
+    /// Shows: plugins.md#plugins-that-no-stack-declares "Its entry in the lock file says `undeclared: true`"
+    #[test]
+    fn entry_without_a_declaration_is_one_of_its_place_and_survives_its_text() {
+        let mut lock = lock(&[("^1", "v1.2.0")]);
+        for tag in ["v1.0.0", "v1.1.0"] {
+            lock.put_undeclared(&key(tag), release(tag));
+        }
+        let entries: Vec<_> = lock.entries().iter().map(|entry| (entry.tag().unwrap(), entry.is_undeclared)).collect();
+        assert_eq!(entries, [("v1.2.0", false), ("v1.1.0", true)]);
+        let text = lock.to_text();
+        assert!(text.contains("  undeclared: true\n"), "{text}");
+        assert_eq!(LockFile::parse(&text).unwrap(), lock);
+        lock.put(&key("v1.1.0"), release("v1.1.0"));
+        assert!(lock.entries().iter().all(|entry| !entry.is_undeclared), "a stack declares it");
     }
 
     #[test]

@@ -80,6 +80,8 @@ struct EntryText {
     source: String,
     wanted: String,
     asset: Option<String>,
+    #[serde(default)]
+    undeclared: bool,
     package: Option<String>,
     tag: Option<String>,
     commit: Option<String>,
@@ -231,7 +233,8 @@ fn read_entries(text: &str) -> Result<Vec<Result<LockEntry, LockFileError>>, Loc
 
 impl EntryText {
     fn read(self, line: usize) -> Result<LockEntry, LockFileError> {
-        let Self { source, wanted, asset, package, tag, commit, tree, released, signer, platforms, entry } = self;
+        let Self { source, wanted, asset, undeclared, package, tag, commit, tree, released, signer, platforms, entry } =
+            self;
         let name = format!("{source} {wanted}");
         let refused = |reason: &str| LockFileError::Entry { name: name.clone(), line, reason: reason.to_owned() };
         let resolved = match (tag, commit) {
@@ -249,7 +252,7 @@ impl EntryText {
             }
             (None, None) => return Err(refused("it has neither a tag nor a commit")),
         };
-        let read = LockEntry { source, wanted, asset, resolved };
+        let read = LockEntry { source, wanted, asset, resolved, is_undeclared: undeclared };
         if digest_of(&lines_of(&read)) == entry { Ok(read) } else { Err(LockFileError::Mixed { name, line }) }
     }
 }
@@ -269,8 +272,9 @@ fn digest_of(lines: &str) -> String {
 
 /// Returns the lines of an entry without its digest.
 fn lines_of(entry: &LockEntry) -> String {
-    let LockEntry { source, wanted, asset, resolved } = entry;
-    let mut text = format!("- source: {}\n", scalar(source));
+    let LockEntry { source, wanted, asset, resolved, is_undeclared } = entry;
+    let undeclared = if *is_undeclared { "  undeclared: true\n" } else { "" };
+    let mut text = format!("- source: {}\n{undeclared}", scalar(source));
     let mut line = |key: &str, value: Option<&str>| {
         if let Some(value) = value {
             writeln!(text, "  {key}: {}", scalar(value)).expect("a text takes all lines");
