@@ -285,6 +285,23 @@ impl PackageLock {
         self.change(remove_undeclared).await
     }
 
+    /// Returns the releases that only the state or a component needs: host and path of each repository, with its tag and its package.
+    ///
+    /// # Errors
+    /// [`InstallError::LockFile`].
+    pub fn undeclared_releases(&self) -> Result<Vec<(String, String, Option<String>)>, InstallError> {
+        if self.rule == LockRule::Off {
+            return Ok(Vec::new());
+        }
+        let content = self.content()?;
+        let release = |entry: &LockEntry| {
+            let place = entry.source.strip_prefix("github-release ").filter(|_| entry.is_undeclared)?;
+            let ResolvedPackage::Release(release) = &entry.resolved else { return None };
+            Some((place.to_owned(), release.tag.clone(), release.package.clone()))
+        };
+        Ok(content.entries().iter().filter_map(release).collect())
+    }
+
     /// Returns the names of the entries that no stack declares; none if not all stacks were read.
     ///
     /// # Errors

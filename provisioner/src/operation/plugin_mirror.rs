@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bridge::install::MirroredAsset;
-use bridge::plugin::{Platform, PluginConfig};
+use bridge::plugin::{GithubReleaseSource, Platform, PluginConfig, PluginSource, WantedVersion};
 use config::Stack;
 use engine::StopSignals;
 use engine::events::EventSink;
@@ -36,8 +36,23 @@ pub struct MirrorReport {
 }
 
 impl PluginSettings {
-    /// Copies what the lock file records for the plugins of stacks, and for the packages of their core types, into a folder of plugins:
-    /// for some platforms, or for all that are recorded. A plugin that fails does not stop the others.
+    /// Returns the plugins that the lock file has for the state and for components.
+    fn undeclared_plugins(&self) -> Result<Vec<PluginConfig>, OperationError> {
+        let releases = self.sources.lock.undeclared_releases().map_err(OperationError::Lock)?;
+        let plugin = |(place, tag, package): (String, String, Option<String>)| {
+            let repository = match place.strip_prefix("github.com/") {
+                Some(repository) => repository.to_owned(),
+                None => format!("https://{place}"),
+            };
+            let name = package.as_deref().or_else(|| place.rsplit('/').next()).and_then(|name| name.parse().ok())?;
+            let source = GithubReleaseSource::new(repository, WantedVersion::Named(tag));
+            Some(PluginConfig::new(name, PluginSource::GithubRelease(source)))
+        };
+        Ok(releases.into_iter().filter_map(plugin).collect())
+    }
+
+    /// Copies what the lock file records for the plugins of stacks, for the packages of their core types, and for the state and components,
+    /// into a folder of plugins: for some platforms, or for all that are recorded. A plugin that fails does not stop the others.
     ///
     /// # Errors
     /// [`OperationError::Packages`]; [`OperationError::Stopped`] if the user stopped the operation.
@@ -50,6 +65,7 @@ impl PluginSettings {
         signals: &StopSignals,
     ) -> Result<MirrorReport, OperationError> {
         let mut plugins = self.locked_plugins(stacks)?;
+        plugins.extend(self.undeclared_plugins()?);
         let mut providers = plugins.clone();
         let mut seen = BTreeSet::new();
         plugins.retain(|plugin| {

@@ -83,6 +83,9 @@ fn package_of_a_component_is_fetched_from_where_the_component_says() {
     let lock = repository.read(LOCK_FILE);
     assert!(server.run(&repository, "plugin lock", &[]).starts_with("exit 0\n"));
     assert_eq!(repository.read(LOCK_FILE), lock);
+    let mirrored = server.run(&repository, "plugin mirror copies --json", &[]);
+    let asset = format!("acme/pulumi-rec/v1.0.0/pulumi-resource-rec-v1.0.0-{}.tar.gz", Platform::current().unwrap());
+    assert!(mirrored.starts_with("exit 0\n") && mirrored.contains(&asset), "{mirrored}");
     let other = machine(&repository);
     let unchanged = server.run(&other, "provision --expect-no-changes --locked", &[("CI", "true")]);
     assert!(unchanged.starts_with("exit 0\n"), "{unchanged}");
