@@ -1,4 +1,4 @@
-//! Parsing of package schemas (GetSchema) into information about resource types. Parses the needed parts only: a schema
+//! Parsing of package schemas (GetSchema) into information about resource types and functions. Parses the needed parts only: a schema
 //! may have tens of megabytes.
 
 use std::borrow::Cow;
@@ -17,6 +17,8 @@ struct Package<'a> {
     resources: BTreeMap<Cow<'a, str>, JsonObject<Resource<'a>>>,
     #[serde(borrow, default, deserialize_with = "or_none")]
     provider: JsonObject<Resource<'a>>,
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    functions: BTreeMap<Cow<'a, str>, JsonObject<Function<'a>>>,
     #[serde(borrow, default)]
     types: Option<&'a RawValue>,
 }
@@ -36,6 +38,15 @@ struct Resource<'a> {
     required: Vec<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "or_none")]
     aliases: Vec<FormerType<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Function<'a> {
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    inputs: JsonObject<Object<'a>>,
+    /// An object, or the type of the only result.
+    #[serde(borrow, default, deserialize_with = "or_none")]
+    outputs: JsonObject<Object<'a>>,
 }
 
 type Properties<'a> = BTreeMap<Cow<'a, str>, JsonObject<Property<'a>>>;
@@ -89,7 +100,7 @@ struct Property<'a> {
 const ASSET: &str = "pulumi.json#/Asset";
 const ARCHIVE: &str = "pulumi.json#/Archive";
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Object<'a> {
     #[serde(borrow, default, deserialize_with = "or_none")]
     properties: Properties<'a>,
@@ -135,7 +146,7 @@ pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, 
     enums.retain(|_, JsonObject(parsed)| !parsed.values.is_empty());
     let objects = parsed.types.map(|types| serde_json::from_str::<Objects<'_>>(types.get()));
     let mut objects = objects.transpose()?.unwrap_or_default();
-    let used_objects = objects_of_properties(&parsed.resources, &objects, &enums);
+    let used_objects = objects_of_properties(&parsed, &objects, &enums);
     // A schema has many object types, and very few schemas mark a property with `replaceOnChanges`.
     if schema.contains("\"replaceOnChanges\"") {
         keep_objects_with_replacing_properties(&mut objects);
@@ -146,20 +157,28 @@ pub(super) fn parse_schema(package: &str, schema: &str) -> Result<PackageTypes, 
     let provider = provider.map(|info| (format!("pulumi:providers:{package}"), info));
     let resources = parsed.resources.into_iter();
     let resources = resources.map(|(token, resource)| (token.into_owned(), type_info(resource, &enums, &objects)));
-    Ok(PackageTypes::new(resources.chain(provider), used_objects))
+    let functions = parsed.functions.into_iter();
+    let functions = functions.map(|(token, function)| (token.into_owned(), function_info(&function, &enums)));
+    Ok(PackageTypes::with_functions(resources.chain(provider), used_objects, functions))
 }
 
-/// Returns the object types that inputs and outputs of resources contain, directly or indirectly. Functions have more.
-fn objects_of_properties<'r>(
-    resources: &'r BTreeMap<Cow<'_, str>, JsonObject<Resource<'_>>>,
+/// Returns the object types that inputs and outputs of resources and functions contain, directly or indirectly.
+fn objects_of_properties(
+    package: &Package<'_>,
     objects: &Objects<'_>,
     enums: &Enums<'_>,
 ) -> BTreeMap<String, ObjectInfo> {
     let mut found = BTreeMap::new();
-    let properties_of =
-        |resource: &'r JsonObject<Resource<'_>>| resource.input_properties.values().chain(resource.properties.values());
+    let of_resources = package
+        .resources
+        .values()
+        .flat_map(|resource| resource.input_properties.values().chain(resource.properties.values()));
+    let of_functions = package
+        .functions
+        .values()
+        .flat_map(|function| function.inputs.properties.values().chain(function.outputs.properties.values()));
     let mut pending: Vec<String> =
-        resources.values().flat_map(properties_of).filter_map(|property| property.object_token()).collect();
+        of_resources.chain(of_functions).filter_map(|property| property.object_token()).collect();
     while let Some(token) = pending.pop() {
         let Some(JsonObject(object)) = objects.get(token.as_str()).filter(|object| !object.properties.is_empty())
         else {
@@ -195,6 +214,15 @@ fn type_info(JsonObject(resource): JsonObject<Resource<'_>>, enums: &Enums<'_>, 
             .into_iter()
             .filter_map(|(name, JsonObject(property))| Some((name.into_owned(), property.constant?)))
             .collect(),
+    }
+}
+
+fn function_info(function: &Function<'_>, enums: &Enums<'_>) -> TypeInfo {
+    let outputs = function.outputs.properties.iter();
+    TypeInfo {
+        inputs: input_infos(&function.inputs.properties, &function.inputs.required, enums),
+        outputs: outputs.map(|(name, property)| (name.to_string(), property.nested_objects())).collect(),
+        ..TypeInfo::default()
     }
 }
 
@@ -510,6 +538,29 @@ mod tests {
         assert_eq!((types.object("p:index:Mode"), types.object("p:index:Unused")), (None, None));
         let outputs = types.get("p:index:A").unwrap().outputs.clone();
         assert_eq!(outputs["status"], Some(NestedObjects::Object("p:index:Status".to_owned())));
+    }
+
+    #[test]
+    fn arguments_and_results_of_functions_are_parsed() {
+        let schema = json!({
+            "functions": {
+                "p:index/ask:ask": {
+                    "inputs": {"properties": {"of": {"type": "string"}}, "required": ["of"]},
+                    "outputs": {"properties": {"items": {"type": "array", "items": {"$ref": "#/types/p:index:Item"}}}},
+                },
+                "p:index:text": {"inputs": null, "outputs": {"type": "string", "plain": true}},
+            },
+            "types": {"p:index:Item": {"properties": {"name": {"type": "string"}}}},
+        });
+        let types = parse_schema("p", &schema.to_string()).unwrap();
+        assert!(!types.has_resources());
+        assert!(types.function_tokens().eq(["p:index/ask:ask", "p:index:text"]));
+        let ask = types.function("p:index/ask:ask").unwrap();
+        assert_eq!(ask.inputs, [("of".to_owned(), InputInfo { is_required: true, ..of_kind(ValueKind::Text) })].into());
+        let items = NestedObjects::List(NestedObjects::Object("p:index:Item".to_owned()).into());
+        assert_eq!(ask.outputs, [("items".to_owned(), Some(items))].into());
+        assert_eq!(types.function("p:index:text").as_deref(), Some(&TypeInfo::default()));
+        assert!(types.object("p:index:Item").unwrap().properties.contains_key("name"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Information about resource types from the schema of a package (GetSchema), needed to check and to register resources.
+//! Information about resource types and functions from the schema of a package (GetSchema), needed to check and to register resources.
 //! Pulumi programs have it in their generated SDKs or in their language host.
 //!
 //! A package may have thousands of types, and a stack uses few of them: types that were cached are parsed on use.
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Information about the resource types of a package. Cloning is cheap.
+/// Information about the resource types and the functions of a package. Cloning is cheap.
 #[derive(Clone, Default)]
 pub struct PackageTypes(Arc<Types>);
 
@@ -22,6 +22,8 @@ struct Types {
     infos: BTreeMap<String, Stored<TypeInfo>>,
     /// Object types by token.
     objects: BTreeMap<String, Stored<ObjectInfo>>,
+    /// Functions by token.
+    functions: BTreeMap<String, Stored<TypeInfo>>,
     header: Header,
     /// Lines that [`Stored::Line`] refers to.
     lines: String,
@@ -34,6 +36,8 @@ struct Header {
     types: usize,
     /// Number of object types.
     objects: usize,
+    /// Number of functions.
+    functions: usize,
     has_components: bool,
     /// Tokens of the types that have a former type (alias), by the former type.
     former_types: BTreeMap<String, Vec<String>>,
@@ -54,7 +58,7 @@ impl<T: Clone + DeserializeOwned> Stored<T> {
     }
 }
 
-/// Information about a resource type from the schema.
+/// Information about a resource type from the schema, or about a function: its inputs are the arguments, its outputs the results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TypeInfo {
@@ -101,7 +105,7 @@ pub enum NestedObjects {
     Map(Box<Self>),
 }
 
-/// Information about an input property of a resource type, or a property of an object type.
+/// Information about an input property of a resource type, an argument of a function, or a property of an object type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InputInfo {
@@ -150,6 +154,11 @@ impl PackageTypes {
         self.0.infos.keys().map(String::as_str)
     }
 
+    /// Returns the tokens of all functions, in alphabetical order.
+    pub fn function_tokens(&self) -> impl Iterator<Item = &str> {
+        self.0.functions.keys().map(String::as_str)
+    }
+
     /// Returns true if the schema has resource types: it is neither missing nor empty.
     pub fn has_resources(&self) -> bool {
         self.tokens().any(|token| !token.starts_with("pulumi:providers:"))
@@ -163,6 +172,25 @@ impl PackageTypes {
     /// Returns the information about the type with exactly this token.
     pub fn get(&self, token: &str) -> Option<Cow<'_, TypeInfo>> {
         self.0.infos.get(token)?.get(&self.0.lines)
+    }
+
+    /// Returns the information about the function with exactly this token.
+    pub fn function(&self, token: &str) -> Option<Cow<'_, TypeInfo>> {
+        self.0.functions.get(token)?.get(&self.0.lines)
+    }
+
+    /// Returns the token of the function that a text names, by the forms of [`PackageTypes::resolve`]. Returns `None` if no function has
+    /// the name, or more than one.
+    pub fn resolve_function(&self, text: &str) -> Option<&str> {
+        let expanded = expand_index_module(text);
+        let functions = &self.0.functions;
+        let named = find_key(functions, text).or_else(|| find_key(functions, &expanded));
+        named.or_else(|| find_repeated_name(functions, &expanded)).map(|(token, _)| token)
+    }
+
+    /// Returns the token of the only function that a text names in another case, as [`PackageTypes::resolve_in_any_case`] does.
+    pub fn resolve_function_in_any_case(&self, text: &str) -> Option<&str> {
+        find_in_any_case(text, || self.function_tokens())
     }
 
     /// Returns the information about the object type with this token. Object types that neither inputs nor outputs use are
@@ -192,16 +220,11 @@ impl PackageTypes {
     /// Returns the token of the only type that a text names in another case, by the forms of [`PackageTypes::resolve`]; the
     /// first form that names a type counts. Pulumi's YAML language accepts these texts since its version 1.35.
     pub fn resolve_in_any_case(&self, text: &str) -> Option<&str> {
-        let expanded = expand_index_module(text);
-        let repeated = expanded.rsplit_once(':').map(|(module, name)| format!("{module}/{name}:{name}"));
-        let forms = [Some(text), Some(&*expanded), repeated.as_deref()].into_iter().flatten();
-        let named = |form: &str| self.tokens().filter(|token| token.eq_ignore_ascii_case(form)).collect::<Vec<_>>();
-        let mut named = forms.map(named).find(|tokens| !tokens.is_empty())?;
-        named.pop().filter(|_| named.is_empty())
+        find_in_any_case(text, || self.tokens())
     }
 
     /// Returns the types as text: a line with facts about all types, then a line for each type, then one for each object
-    /// type. Returns `None` if a type has no JSON form.
+    /// type, then one for each function. Returns `None` if a type has no JSON form.
     pub fn to_lines(&self) -> Option<String> {
         let mut lines = serde_json::to_string(&self.0.header).ok()?;
         for token in self.tokens() {
@@ -210,6 +233,10 @@ impl PackageTypes {
         }
         for token in self.0.objects.keys() {
             let info = serde_json::to_string(&*self.object(token)?).ok()?;
+            lines.extend(["\n", token, "\t", &info]);
+        }
+        for token in self.function_tokens() {
+            let info = serde_json::to_string(&*self.function(token)?).ok()?;
             lines.extend(["\n", token, "\t", &info]);
         }
         lines.push('\n');
@@ -224,6 +251,7 @@ impl PackageTypes {
         let mut start = lines.len() - rest.len();
         let mut infos = Vec::with_capacity(header.types);
         let mut objects = Vec::with_capacity(header.objects);
+        let mut functions = Vec::with_capacity(header.functions);
         for line in rest.split_inclusive('\n') {
             let (token, info) = line.strip_suffix('\n')?.split_once(SEPARATOR)?;
             if !info.starts_with('{') || !info.ends_with('}') {
@@ -233,20 +261,33 @@ impl PackageTypes {
             let range = end - info.len()..end;
             if infos.len() < header.types {
                 infos.push((token.to_owned(), Stored::Line(range)));
-            } else {
+            } else if objects.len() < header.objects {
                 objects.push((token.to_owned(), Stored::Line(range)));
+            } else {
+                functions.push((token.to_owned(), Stored::Line(range)));
             }
             start += line.len();
         }
-        let is_complete = infos.len() == header.types && objects.len() == header.objects;
+        let is_complete =
+            infos.len() == header.types && objects.len() == header.objects && functions.len() == header.functions;
         let (infos, objects) = (infos.into_iter().collect(), objects.into_iter().collect());
-        is_complete.then(|| Self(Arc::new(Types { infos, objects, header, lines })))
+        let functions = functions.into_iter().collect();
+        is_complete.then(|| Self(Arc::new(Types { infos, objects, functions, header, lines })))
     }
 
     /// Collects types and object types by token. Omits a token with a control character, which no type has.
     pub fn new(
         types: impl IntoIterator<Item = (String, TypeInfo)>,
         objects: impl IntoIterator<Item = (String, ObjectInfo)>,
+    ) -> Self {
+        Self::with_functions(types, objects, [])
+    }
+
+    /// Collects types, object types and functions, as [`PackageTypes::new`] does.
+    pub fn with_functions(
+        types: impl IntoIterator<Item = (String, TypeInfo)>,
+        objects: impl IntoIterator<Item = (String, ObjectInfo)>,
+        functions: impl IntoIterator<Item = (String, TypeInfo)>,
     ) -> Self {
         let is_token = |token: &str| !token.chars().any(char::is_control);
         let (mut infos, mut header) = (BTreeMap::new(), Header::default());
@@ -262,8 +303,10 @@ impl PackageTypes {
         }
         let objects = objects.into_iter().filter(|(token, _)| is_token(token));
         let objects: BTreeMap<_, _> = objects.map(|(token, info)| (token, Stored::Parsed(info.into()))).collect();
-        (header.types, header.objects) = (infos.len(), objects.len());
-        Self(Arc::new(Types { infos, objects, header, lines: String::new() }))
+        let functions = functions.into_iter().filter(|(token, _)| is_token(token));
+        let functions: BTreeMap<_, _> = functions.map(|(token, info)| (token, Stored::Parsed(info.into()))).collect();
+        (header.types, header.objects, header.functions) = (infos.len(), objects.len(), functions.len());
+        Self(Arc::new(Types { infos, objects, functions, header, lines: String::new() }))
     }
 }
 
@@ -285,6 +328,16 @@ pub fn expand_index_module(text: &str) -> Cow<'_, str> {
         Some((package, name)) if !name.contains(':') => Cow::Owned(format!("{package}:index:{name}")),
         _ => Cow::Borrowed(text),
     }
+}
+
+/// Returns the only token that a text names in another case, by its forms; the first form that names a token counts.
+fn find_in_any_case<'t, T: Iterator<Item = &'t str>>(text: &str, tokens: impl Fn() -> T) -> Option<&'t str> {
+    let expanded = expand_index_module(text);
+    let repeated = expanded.rsplit_once(':').map(|(module, name)| format!("{module}/{name}:{name}"));
+    let forms = [Some(text), Some(&*expanded), repeated.as_deref()].into_iter().flatten();
+    let named = |form: &str| tokens().filter(|token| token.eq_ignore_ascii_case(form)).collect::<Vec<_>>();
+    let mut named = forms.map(named).find(|tokens| !tokens.is_empty())?;
+    named.pop().filter(|_| named.is_empty())
 }
 
 fn find_key<'t, T>(types: &'t BTreeMap<String, T>, token: &str) -> Option<(&'t str, &'t T)> {
@@ -418,12 +471,20 @@ mod tests {
         let expected = [("p:index:Pair", pair), ("p:index:Empty", TypeInfo::default())];
         let types = expected.iter().map(|(token, info)| ((*token).to_owned(), info.clone()));
         let types = types.chain([("p:index:\tInvalid".to_owned(), TypeInfo::default())]);
-        let types = PackageTypes::new(types, [("p:index:Rule".to_owned(), rule.clone())]);
+        let ask = TypeInfo { outputs: [("answer".to_owned(), None)].into(), ..TypeInfo::default() };
+        let functions = [("p:index/ask:ask".to_owned(), ask.clone())];
+        let types = PackageTypes::with_functions(types, [("p:index:Rule".to_owned(), rule.clone())], functions);
         let lines = types.to_lines().unwrap();
         let cached = PackageTypes::from_lines(lines.clone()).unwrap();
         for (token, info) in &expected {
             assert_eq!(types.get(token).as_deref(), Some(info));
             assert_eq!(cached.get(token).as_deref(), Some(info));
+        }
+        for types in [&types, &cached] {
+            assert_eq!(types.function("p:index/ask:ask").as_deref(), Some(&ask));
+            assert_eq!(types.resolve_function("p:ask"), Some("p:index/ask:ask"));
+            assert_eq!((types.resolve_function("p:Ask"), types.resolve("p:ask")), (None, None));
+            assert_eq!(types.resolve_function_in_any_case("p:Ask"), Some("p:index/ask:ask"));
         }
         assert_eq!((cached.get("p:index:Other"), cached.has_components()), (None, true));
         assert_eq!((cached.object("p:index:Rule").as_deref(), cached.object("p:index:Pair")), (Some(&rule), None));

@@ -17,7 +17,7 @@ use crate::install::VerifiedPackage;
 use crate::plugin::{Parameters, Sha256Digest};
 
 /// Version of the cached information. Must change when other fields are parsed or a field is parsed differently.
-const CACHE_VERSION: &[u8] = b"6";
+const CACHE_VERSION: &[u8] = b"7";
 /// Maximum size of a cache file that is read, in bytes. The types of the largest packages take a few megabytes.
 const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
