@@ -84,7 +84,7 @@ pub use git::GitRepositories;
 pub use installation::{Installer, LockChange, SignerApproval};
 pub use installed::InstalledPackages;
 pub use local::{LocalPackages, local_digest};
-pub use lock_file::{LockFileError, LockKey};
+pub use lock_file::{LockDifference, LockFileError, LockKey};
 pub use lock_mismatch::LockMismatch;
 pub use package::VerifiedPackage;
 pub use package_cache::Verification;

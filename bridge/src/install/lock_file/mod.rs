@@ -3,12 +3,14 @@
 //! Input: a text. Output: entries, and the text that they are written as. Excluded: files, and decisions about what is recorded.
 
 mod conflict;
+mod difference;
 mod text;
 
 use std::cmp::Ordering;
 
 use crate::plugin::{DigestOrigin, Platform, PluginName, ResolvedPackage, WantedVersion, tag_version};
 
+pub use difference::LockDifference;
 pub use text::LockFileError;
 
 /// Source of a plugin, as the lock file knows it: without the name of the plugin, its platform and credentials.
