@@ -155,6 +155,12 @@ impl PluginHost {
         self.plugins().into_iter().filter_map(version).collect()
     }
 
+    /// Returns what identifies the resolved packages, by the names of their plugins.
+    pub fn package_identities(&self) -> BTreeMap<String, String> {
+        let identity = |plugin: &Plugin| plugin.package().map(VerifiedPackage::identity).unwrap_or_default();
+        self.plugins().iter().map(|plugin| (plugin.name().to_owned(), identity(plugin))).collect()
+    }
+
     /// Returns the packages that plugins serve with their parameters, by the names of the plugins.
     pub fn subpackages(&self) -> BTreeMap<String, Arc<Subpackage>> {
         let subpackage = |plugin: Arc<Plugin>| Some((plugin.name().to_owned(), Arc::clone(plugin.subpackage.get()?)));

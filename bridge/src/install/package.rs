@@ -52,6 +52,16 @@ impl VerifiedPackage {
         self.digest
     }
 
+    /// Returns what identifies the package: version, revision and digest, as far as its source tells them.
+    pub fn identity(&self) -> String {
+        let parts = [
+            self.version().map(ToString::to_string),
+            self.revision().map(str::to_owned),
+            self.digest().map(|digest| digest.to_string()),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
     /// Returns the path of the package, for messages.
     pub fn origin(&self) -> &Path {
         &self.origin
