@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span, debug_span};
 
 use crate::decisions::autonaming::AutonamingConfig;
 use crate::deployment_state::{DeploymentState, SharedState};
-use crate::events::{Event, EventSink, Message, Severity, SourceRef};
+use crate::events::{Event, EventSink, Message, Severity, SourceRef, StepInfo};
 use crate::jobs::Jobs;
 use crate::options::{DeploymentRequest, StopSignals};
 use crate::providers::{CallLimits, Instance, ProviderRegistry, Retries};
@@ -189,6 +189,19 @@ impl Context {
         let error = self.reporter.report_error(message, failure);
         self.shared.wake();
         error
+    }
+
+    /// Asks the guard of the run whether a step may begin that belongs to no decided registration.
+    ///
+    /// # Errors
+    /// [`ErrorReported`] if the guard refuses the step; fatal.
+    pub(crate) async fn approve_step(&self, step: &StepInfo) -> Result<(), ErrorReported> {
+        let guard = &self.request.guard;
+        if !guard.approves_steps() {
+            return Ok(());
+        }
+        let approved = guard.approve_step(step).await;
+        approved.map_err(|message| self.report_fatal(&step.urn, step.source, *message))
     }
 
     /// Raises the failure of the run to `failure`, at least, for an error that has been reported.

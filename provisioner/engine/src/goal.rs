@@ -189,6 +189,8 @@ pub struct InvokeGoal {
     pub plugin_download_url: Option<String>,
     /// Package that a default provider serves after Parameterize; `None`: that of the token.
     pub subpackage: Option<Arc<Subpackage>>,
+    /// Place where the program wrote the call.
+    pub source: Option<SourceRef>,
 }
 
 /// Existing resource to import.

@@ -21,6 +21,7 @@ mod missing;
 mod options;
 mod pending_messages;
 mod phases;
+mod plan_guard;
 mod providers;
 mod records;
 mod registrar;
@@ -42,6 +43,7 @@ pub use goal::{
 pub use missing::{MissingApproval, MissingResource, ProviderReadings};
 pub use options::{DEFAULT_PARALLEL, DeploymentOptions, DeploymentRequest, StopSignals};
 pub use pending_messages::{PendingWithEntry, pending_operation_warnings};
+pub use plan_guard::{DecidedRegistration, PlanGuard, RandomSeeds, SeedKey};
 pub use providers::base_package;
 pub use registrar::{Announcement, Halted, Registered, Registrar, RegistrationResult};
 pub use reporter::ErrorReported;

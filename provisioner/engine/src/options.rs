@@ -12,6 +12,7 @@ use crate::deletion_limit::DeletionLimit;
 use crate::goal::{ConfigEntry, ImportGoal, ProgramGoals};
 use crate::masking::SecretMasker;
 use crate::missing::MissingApproval;
+use crate::plan_guard::{PlanGuard, RandomSeeds};
 
 /// Number of concurrent operations on resources, unless the user sets another one.
 pub const DEFAULT_PARALLEL: u16 = 16;
@@ -85,6 +86,8 @@ pub struct DeploymentRequest {
     pub program_goals: Option<Arc<dyn ProgramGoals>>,
     /// Secrets to mask in recorded texts of providers. The deployment adds those that it learns of.
     pub masker: Arc<SecretMasker>,
+    /// Guard that gives the seeds of the registrations and may refuse steps. By default, the seeds are random, and nothing is refused.
+    pub guard: Arc<dyn PlanGuard>,
 }
 
 impl DeploymentRequest {
@@ -101,6 +104,7 @@ impl DeploymentRequest {
             config: Vec::new(),
             program_goals: None,
             masker: Arc::default(),
+            guard: Arc::new(RandomSeeds::draw()),
         }
     }
 

@@ -152,6 +152,7 @@ impl Monitor for ResourceMonitor {
                     version: package.version,
                     plugin_download_url: package.download_url,
                     subpackage: package.subpackage,
+                    source: None,
                 };
                 phases::call_function(&ctx, goal).await.map(Some)
             }
@@ -168,6 +169,7 @@ impl Monitor for ResourceMonitor {
             version: request.package.version,
             plugin_download_url: request.package.download_url,
             subpackage: request.package.subpackage,
+            source: None,
         };
         let dependencies = request.argument_dependencies;
         let span = debug_span!(parent: None, "job", kind = "call", function = %goal.token);

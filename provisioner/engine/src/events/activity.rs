@@ -34,6 +34,8 @@ pub enum ActivityKind {
     SaveState,
     /// The plugins of a command end.
     End,
+    /// A stack runs beside the one that is shown.
+    RunStack,
 }
 
 impl ActivityKind {
@@ -49,6 +51,7 @@ impl ActivityKind {
             Self::OpenState => "open-state",
             Self::SaveState => "save-state",
             Self::End => "end",
+            Self::RunStack => "run-stack",
         }
     }
 }
@@ -65,6 +68,7 @@ impl fmt::Display for ActivityKind {
             Self::OpenState => "reading the state of",
             Self::SaveState => "saving the state of",
             Self::End => "ending the plugins of",
+            Self::RunStack => "also running",
         })
     }
 }

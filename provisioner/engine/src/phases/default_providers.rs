@@ -78,6 +78,12 @@ async fn register(ctx: &Arc<Context>, package: Package<'_>) -> Result<Registered
     goal.plugin_download_url = download_url.map(str::to_owned);
     goal.subpackage = subpackage.cloned();
     let urn = prepare(ctx, &mut goal)?;
+    let guard = &ctx.request.guard;
+    if guard.approves_steps()
+        && let Err(message) = guard.approve_default_provider(&urn).await
+    {
+        return Err(ctx.report_fatal(&urn, None, *message).into());
+    }
     ctx.add_secrets(&goal.inputs);
     Box::pin(register_prepared(ctx, goal, urn, GoalOrigin::Engine)).await
 }

@@ -16,7 +16,7 @@ use super::shared_resources::{is_removed, withhold_deletions};
 use crate::context::Context;
 use crate::decisions::deletions::{deletion_batches, deletion_step, order_pending_deletes_first};
 use crate::deployment_state::{DeploymentState, EmptyKeys, EntriesByUrn, by_urn, rename_view};
-use crate::events::{Operation, StepOp};
+use crate::events::{Operation, StepInfo, StepOp};
 use crate::reporter::Failure;
 use crate::step_executor::StepExecutor;
 use crate::step_generator::{carry_over, delete_step};
@@ -67,7 +67,7 @@ pub(crate) async fn delete_unregistered(ctx: &Arc<Context>) -> PhaseEnd {
         }
     }
     let kept = withhold_deletions(ctx, &loaded, &staying, &mut deletions).await;
-    if !claim(ctx, &entries, &deletions, &staying) {
+    if !claim(ctx, &entries, &deletions, &staying) || !approve(ctx, &entries, &deletions, &staying).await {
         return PhaseEnd::Complete;
     }
     {
@@ -122,6 +122,28 @@ fn claim(
     };
     let claimed = ctx.claim_deletions(text, deleted.iter());
     claimed.map_err(|message| ctx.report_general_error(*message, Failure::Fatal)).is_ok()
+}
+
+/// Asks the guard of the run about all deletions, before the first of them. Returns false, and reports an error, if it refuses one.
+async fn approve(
+    ctx: &Context,
+    entries: &HashMap<EntryId, Arc<ResourceState>>,
+    deletions: &HashMap<EntryId, StepOp>,
+    staying: &HashSet<EntryId>,
+) -> bool {
+    if !ctx.request.guard.approves_steps() {
+        return true;
+    }
+    let deleted = entries.iter().filter(|(id, entry)| is_removed(**id, entry, deletions, staying));
+    let steps = deleted.filter_map(|(id, entry)| {
+        let op = *deletions.get(id)?;
+        Some(StepInfo::new(op, entry.urn.clone(), Some(Arc::clone(entry)), None))
+    });
+    let mut are_approved = true;
+    for step in steps {
+        are_approved &= ctx.approve_step(&step).await.is_ok();
+    }
+    are_approved
 }
 
 /// Reason that an entry was not deleted.

@@ -29,7 +29,6 @@ use crate::reporter::{ErrorReported, Failure};
 use crate::secretness::GoalInputs;
 use crate::step::{Actor, Step};
 use crate::step_executor::{Reading, StepExecutor, call_read};
-use crate::step_generator::random_seed;
 
 /// Runs the import operation.
 pub(crate) async fn import_all(ctx: &Arc<Context>) -> PhaseEnd {
@@ -226,7 +225,7 @@ async fn check_imported(ctx: &Context, instance: &Instance, state: &ResourceStat
             urn: state.urn.clone(),
             olds: Arc::clone(&state.inputs),
             news: Arc::clone(&state.inputs),
-            random_seed: random_seed(),
+            random_seed: ctx.request.guard.seed(&state.urn),
             autonaming: None,
             preview: ctx.is_preview(),
         };

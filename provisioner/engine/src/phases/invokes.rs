@@ -20,20 +20,19 @@ use crate::reporter::{Failure, report_all};
 /// # Errors
 /// [`Halted`] if the call fails, or the run is halted.
 pub(crate) async fn invoke(ctx: &Arc<Context>, goal: InvokeGoal) -> Result<PropertyMap, Halted> {
-    let package = goal.token.package().to_owned();
+    let (package, source) = (goal.token.package().to_owned(), goal.source);
     let reply = match call_function(ctx, goal).await {
         Ok(reply) => reply,
         Err(CallError::Halted(halted)) => return Err(halted),
         Err(CallError::Provider(error)) => {
             let mut message = messages::error_message(&error);
-            message.plugin = Some(package);
+            (message.plugin, message.source) = (Some(package), source);
             return Err(ctx.report_general_error(message, Failure::Fatal).into());
         }
     };
-    let urn = Urn::root_stack(&ctx.request.stack, &ctx.request.project);
     let report = |failure| {
-        let message = messages::rejected_input(&urn, failure);
-        ctx.report_fatal(&urn, None, Message { plugin: Some(package.clone()), ..message })
+        let plugin = Some(package.clone());
+        ctx.report_general_error(Message { plugin, source, ..Message::rejected_input(failure) }, Failure::Fatal)
     };
     match report_all(reply.failures.iter().map(report)) {
         Some(error) => Err(error.into()),
@@ -80,7 +79,7 @@ pub(super) async fn instance_for(
             default_provider(ctx, &urn, Package { name, version, download_url, subpackage }, None).await?
         }
     };
-    Ok(ctx.require_instance(&reference, &urn, None).await?)
+    Ok(ctx.require_instance(&reference, &urn, goal.source).await?)
 }
 
 /// Error of a call of a function or a method.

@@ -94,6 +94,9 @@ pub(crate) async fn read(ctx: &Arc<Context>, goal: ReadGoal) -> Result<Registere
     if op == StepOp::Read && wait_until_deleted(ctx, &urn).await.is_err() {
         return failed_read(ctx, urn, ctx.halted());
     }
+    if let Some(read) = steps.first() {
+        ctx.approve_step(&read.info(read.new.clone())).await?;
+    }
     let mut found = None;
     for step in steps {
         match StepExecutor::new(ctx).execute(step).await {

@@ -20,6 +20,7 @@ use crate::deployment_state::{DeletionWait, EntryStays};
 use crate::events::{Event, StepOp};
 use crate::goal::{Goal, INTERNAL_KEY, ResourceKind, VERSION_KEY};
 use crate::messages;
+use crate::plan_guard::DecidedRegistration;
 use crate::providers::internal_inputs;
 use crate::registrar::{Halted, Registered, RegistrationResult};
 use crate::secretness::{mark, with_secrets_of};
@@ -120,7 +121,27 @@ async fn decide_and_execute(
         steps
     };
     drop(undecided);
+    approve(ctx, &registration, &steps).await?;
     execute_steps(ctx, registration, steps).await
+}
+
+/// Asks the guard of the run whether the steps of a registration may begin.
+///
+/// # Errors
+/// [`EarlyEnd`] if the guard refuses them, which is a fatal error.
+async fn approve(ctx: &Context, registration: &Registration, steps: &[Step]) -> Result<(), EarlyEnd> {
+    let guard = &ctx.request.guard;
+    if !guard.approves_steps() {
+        return Ok(());
+    }
+    let steps = steps.iter().map(|step| step.info(step.new.clone())).collect();
+    let decided = DecidedRegistration { urn: &registration.urn, goal: &registration.goal, steps };
+    let approved = guard.approve_registration(&decided).await;
+    approved.map_err(|message| {
+        let error = ctx.report_fatal(&registration.urn, registration.goal.source, *message);
+        ctx.shared.finish(&registration.urn);
+        error.into()
+    })
 }
 
 /// Warns of a resource that `--replace` names and that is out of scope: it is not replaced.
@@ -200,6 +221,7 @@ async fn import(ctx: &Arc<Context>, registration: &mut Registration) -> Result<(
     step.old.clone_from(&registration.old);
     step.new = Some(Arc::new(new));
     let replaces = step.old.is_some();
+    ctx.approve_step(&step.info(step.new.clone())).await?;
     let executor = StepExecutor::new(ctx);
     let imported = if executor.can_begin(&step).await { executor.import(step).await.ok() } else { None };
     let entry = match imported {

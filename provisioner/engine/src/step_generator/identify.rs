@@ -37,7 +37,7 @@ pub(super) async fn identify(
         }
         _ => None,
     };
-    let seed = random_seed();
+    let seed = ctx.request.guard.seed(&urn);
     let autonaming = match (&ctx.autonaming, kind) {
         (Ok(config), ResourceKind::Custom) => config.propose(&urn, &seed),
         _ => None,
@@ -180,11 +180,4 @@ fn find_old(state: &mut DeploymentState, registration: &mut Registration) -> Opt
         clash = Some(format!("{other} has taken over the entry that was recorded under this URN"));
     }
     clash
-}
-
-/// Returns 32 random bytes, the length of the seeds of Pulumi's engine, from which providers derive random properties.
-pub(crate) fn random_seed() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the operating system has random bytes for each process");
-    bytes
 }

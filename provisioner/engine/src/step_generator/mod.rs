@@ -23,7 +23,6 @@ pub(crate) use delete_step::delete_step;
 pub(crate) use dependent_replacements::{SkippedEntries, find_dependent_replacements};
 pub(crate) use early_end::EarlyEnd;
 pub(crate) use generator::StepGenerator;
-pub(crate) use identify::random_seed;
 pub(crate) use inherit::{inherit, source_of_component};
 pub(crate) use references::{refuse_cycle, refuse_skipped_dependencies, refuse_unregistered_references};
 pub(crate) use registration::{GoalOrigin, Registration};

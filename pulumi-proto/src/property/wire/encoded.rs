@@ -34,6 +34,11 @@ impl<T> Encoded<T> {
         Self { bytes, of: PhantomData }
     }
 
+    /// Returns the bytes of the message.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
