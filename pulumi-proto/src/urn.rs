@@ -60,6 +60,15 @@ impl Urn {
         Self::new(stack, project, None, ROOT_STACK_TYPE, &format!("{project}-{stack}"))
     }
 
+    /// Returns the URN of the same resource in another stack. The root resource of a stack becomes that of the other one.
+    #[must_use]
+    pub fn in_stack(&self, stack: &str, project: &str) -> Self {
+        if *self == Self::root_stack(self.stack(), self.project()) {
+            return Self::root_stack(stack, project);
+        }
+        Self([URN_PREFIX, stack, "::", project, "::", self.qualified_type(), "::", self.name()].concat().into())
+    }
+
     /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -116,6 +116,30 @@ pub enum StateError {
         /// Cause of the failure.
         source: Box<StateError>,
     },
+    /// A move of resources to another stack has failed, and so has the attempt to complete or undo it.
+    #[error(
+        "the move of resources from {from} to {to} has not ended: the next command on either stack completes or undoes it"
+    )]
+    MovePending {
+        /// Stack that has the resources, or had them.
+        from: StackReference,
+        /// Stack that gets them.
+        to: StackReference,
+        /// Cause of the failure.
+        source: Box<StateError>,
+    },
+    /// A move of resources was interrupted, and another program has changed the source since: both stacks have resources of the move.
+    #[error(
+        "a move of resources from {from} to {to} was interrupted, and {from} has been changed since: both have the resources"
+    )]
+    MovedTwice {
+        /// Stack that the resources were to leave.
+        from: StackReference,
+        /// Stack that has got them.
+        to: StackReference,
+        /// Location of the record of the move.
+        record: Box<str>,
+    },
     /// The stack cannot move to another store.
     #[error(transparent)]
     Migration(#[from] MigrationError),
@@ -252,6 +276,11 @@ impl Hint for StateError {
             Self::ForeignJournal { .. } => {
                 "nothing of it was used; find out what writes there, and remove it. `sc state journal ls` lists the journals"
             }
+            Self::MovedTwice { record, .. } => {
+                return Some(MessageText::new(format_args!(
+                    "remove the resources from one of both with `pulumi state delete`, and then {record}"
+                )));
+            }
             Self::NoStack(_) => "`sc stack ls` lists the stacks",
             Self::NotEmpty { .. } => {
                 "`sc destroy --parent` deletes them; --force removes the stack and leaves them in the cloud"
@@ -267,6 +296,7 @@ impl Hint for StateError {
             // The texts of these errors, or the hints of their causes, say what to do.
             Self::Export(_)
             | Self::RenamePending { .. }
+            | Self::MovePending { .. }
             | Self::History { .. }
             | Self::SavedInvalid(_)
             | Self::HistoryNotWritten { .. } => return None,

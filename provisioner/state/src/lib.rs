@@ -51,6 +51,7 @@
 
 mod adoption;
 mod checkpoint;
+mod content_digest;
 mod digest;
 mod error;
 pub mod format;
@@ -78,6 +79,7 @@ mod unrecorded;
 pub const MAX_STATE_BYTES: u64 = 4 << 30;
 
 pub use checkpoint::{LoadedCheckpoint, decode_checkpoint, encode_checkpoint};
+pub use content_digest::content_digest;
 pub use error::{ImportProblem, JournalConflict, StateError, UnexplainedEmptyState};
 pub use held_lease::HeldLease;
 pub use journal::{Creations, JournalError, JournalFolders, JournalMode, KeptJournal, SegmentStatistics};
@@ -98,8 +100,9 @@ pub use snapshot::{
 pub use stack_state::{
     AwaitedLocks, EntryChange, ExportedSecrets, ImportReport, JournalRecorder, JournalStatus, JournalSummary,
     LateConflict, LateReport, LockSettings, LockSummary, LockWait, LockedRun, MigratedStack, MigrationOutcome,
-    Namesake, RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration, StackState, StackSummary, StackView,
-    StateCopy, TakenOverLock, UnmergedJournal, adopt_journal, break_locks, change_secrets, discard_journal, history,
-    import, journals, namesakes, remove_stack, rename_stack, resume_rename, state_copies, stored_secrets, summary,
+    MoveOutcome, MovedResources, Namesake, RecoveredRun, Restore, SecretsChange, StackAccess, StackMigration,
+    StackState, StackSummary, StackView, StateCopy, TakenOverLock, UnmergedJournal, adopt_journal, break_locks,
+    change_secrets, discard_journal, history, import, journals, move_between_stacks, namesakes, remove_stack,
+    rename_stack, resume_move, resume_rename, state_copies, stored_secrets, summary,
 };
 pub use unrecorded::{ChangeKind, Unrecorded, UnrecordedChange, UnrecordedReport};

@@ -43,6 +43,15 @@ pub struct StackState {
     journal: Arc<Mutex<Journal>>,
 }
 
+/// Parts of a stack that is locked, and whose run records nothing.
+pub(super) struct LockedParts {
+    pub(super) access: StackAccess,
+    pub(super) lock: HeldLock,
+    pub(super) secrets: StackSecrets,
+    /// Checkpoint that was read or recovered, and is replaced.
+    pub(super) expected: Expected,
+}
+
 /// Purpose for which a stack is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
@@ -379,6 +388,12 @@ impl StackState {
         integrity_error.map_or(Ok(()), |integrity_error| Err(StateError::SavedInvalid(integrity_error)))?;
         let stack = access.stack;
         released.map_err(|source| StateError::NotReleased { stack, source: Box::new(source) })
+    }
+
+    /// Returns what a change of two stacks at once needs. Only for a stack without records.
+    pub(super) fn into_parts(self) -> LockedParts {
+        let Self { access, lock, secrets, expected, .. } = self;
+        LockedParts { access, lock, secrets, expected }
     }
 
     /// Unlocks the stack without saving. Only for a run that recorded nothing.

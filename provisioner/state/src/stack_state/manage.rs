@@ -167,6 +167,11 @@ pub async fn summary(access: &StackAccess, journals: &StoredJournals) -> Result<
                         mark: Some(*mark),
                     });
                 }
+                // The checkpoint is that of before or after the move.
+                Err(StoreError::MovePending { .. }) => {
+                    let stored = access.store.read_checkpoint(&access.stack).await?;
+                    stored.map(StoredCheckpoint::into_text)
+                }
                 read => read?,
             };
             let snapshot = checkpoint.as_deref().map(read_snapshot).transpose();

@@ -8,9 +8,11 @@ use super::catalog::{HistoryEntry, PARALLEL_REQUESTS};
 use super::error::StoreError;
 use super::layout::CopyKind;
 use super::migration_mark::MigrationMark;
+use super::move_record::{MoveRecord, MoveSide};
 use super::reference::StackReference;
 use super::state_store::StateStore;
 use super::{layout, stored_mark};
+use crate::MAX_STATE_BYTES;
 
 impl StateStore {
     /// Returns the entries of the history, oldest first.
@@ -59,11 +61,19 @@ impl StateStore {
         self.location_of(&self.layout.mark(stack))
     }
 
-    /// The mark of a stack, if it has one.
+    /// Returns the mark of a stack, if it has one.
+    ///
+    /// # Errors
+    /// [`StoreError::MovePending`] if a move of resources from or to the stack has not ended.
     pub async fn mark(&self, stack: &StackReference) -> Result<Option<MigrationMark>, StoreError> {
         let key = self.layout.mark(stack);
-        let object = self.objects.read(&key, MAX_DOCUMENT_BYTES).await?;
-        object.map(|object| stored_mark::read(&object.content, &self.location_of(&key))).transpose()
+        let Some(object) = self.objects.read(&key, MAX_STATE_BYTES).await? else { return Ok(None) };
+        let location = self.location_of(&key);
+        if let Some(record) = MoveRecord::read(&object.content, &location)? {
+            let (stack, other, is_source) = (stack.clone(), Box::new(record.other), record.side != MoveSide::Target);
+            return Err(StoreError::MovePending { stack, other, is_source });
+        }
+        stored_mark::read(&object.content, &location).map(Some)
     }
 
     /// Writes the mark of a stack, or removes it.

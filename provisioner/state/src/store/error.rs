@@ -60,6 +60,16 @@ pub enum StoreError {
         /// The stack under its new name.
         to: StackReference,
     },
+    /// A move of resources from or to the stack has not ended.
+    #[error("{stack}: a move of resources {} has not ended", moved_where(*is_source, other))]
+    MovePending {
+        /// The stack.
+        stack: StackReference,
+        /// The other stack of the move.
+        other: Box<StackReference>,
+        /// `true` if the resources leave the stack.
+        is_source: bool,
+    },
     /// A stack of that name exists.
     #[error("there is a stack {0} already")]
     Exists(StackReference),
@@ -111,6 +121,12 @@ pub enum Damage {
     /// The intent of a rename has invalid names.
     #[error("it does not have the names of stacks and locks")]
     RenameNames,
+    /// The record of a move of resources is not JSON, or does not have the shape of a record.
+    #[error("it does not describe a move of resources")]
+    Move(#[source] serde_json::Error),
+    /// The record of a move of resources has invalid names, or lacks a member.
+    #[error("it lacks the names of resources and stacks")]
+    MoveNames,
     /// The mark of a migration is not JSON, or does not have the shape of a mark.
     #[error("it does not describe a migration")]
     MigrationMark(#[source] serde_json::Error),
@@ -142,6 +158,9 @@ impl Hint for StoreError {
                  file of the rename in `.sc/renames` of the backend"
             }
             Self::TooNew { .. } => NEWER,
+            Self::MovePending { .. } => {
+                "the next command on either stack, such as `sc state ls`, finishes or undoes the move"
+            }
             // The command line looks for the process of the lock, and writes the lines of server.yaml for another store.
             Self::Locked { .. } | Self::Migrated { .. } => return None,
             // The text of the error says what to do, or the state error around it has the hint.
@@ -154,6 +173,10 @@ impl Hint for StoreError {
         };
         Some(hint.into())
     }
+}
+
+fn moved_where(is_source: bool, other: &StackReference) -> String {
+    if is_source { format!("to {other}") } else { format!("from {other}") }
 }
 
 fn written_at(written: &Option<Timestamp>) -> String {

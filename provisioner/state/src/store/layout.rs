@@ -10,7 +10,8 @@
 //! .pulumi/backups/P/S/S.NS.json                         backup of that checkpoint
 //! .pulumi/locks/organization/P/S/<uuid>.json            lock with its holder
 //! .sc/renames/<uuid>.json                               intent of a rename
-//! .sc/moved/P/S.json                                    mark of a stack that has moved to another store or name
+//! .sc/moved/P/S.json                                    mark of a stack that has moved to another store or name,
+//!                                                    or record of a move of its resources that has not ended
 //! .sc/journal/P/S/<run>/<number>                        lines of the journal of a run
 //! .sc/clock/<uuid>                                      object whose time is read and which is removed then
 //! ```
@@ -122,6 +123,11 @@ impl Layout {
     /// Returns the key of the mark of a stack that has moved to another store or name.
     pub(super) fn mark(self, stack: &StackReference) -> String {
         format!(".sc/moved/{}.json", self.stack_path(stack))
+    }
+
+    /// Returns the folder of the records of the used plans of a stack.
+    pub(super) fn used_plans(self, stack: &StackReference) -> String {
+        format!(".sc/plans/{}", self.stack_path(stack))
     }
 
     /// Returns the folder of the journals of the runs of a stack.

@@ -21,6 +21,7 @@ mod locking;
 #[cfg(any(test, feature = "testing"))]
 mod memory_objects;
 mod migration_mark;
+mod move_record;
 mod objects;
 mod options;
 mod outage;
@@ -35,6 +36,7 @@ mod tags;
 mod tests;
 mod traced;
 mod url;
+mod used_plans;
 
 pub use catalog::{Backups, HistoryEntry};
 pub use checkpoint_text::CheckpointText;
@@ -51,6 +53,7 @@ pub use lock::{LockHolder, LockInfo, LockLease, ProcessFingerprint, StackLock};
 #[cfg(any(test, feature = "testing"))]
 pub use memory_objects::{Fault, MemoryObjects, Request};
 pub use migration_mark::{MigrationDirection, MigrationMark};
+pub use move_record::{MoveRecord, MoveSide};
 pub use objects::{
     Durability, Effect, ListedObject, ObjectError, ObjectErrorKind, ObjectVersion, Objects, StoredObject,
     WriteCondition, WriteError,
@@ -63,3 +66,4 @@ pub use revision::{Expected, Revision, StoredCheckpoint};
 pub use state_store::StateStore;
 pub use tags::Tags;
 pub use url::{FileUrl, UrlError};
+pub use used_plans::UsedPlan;

@@ -56,13 +56,13 @@ pub(super) struct StackName {
 }
 
 impl StackName {
-    fn new(stack: &StackReference) -> Self {
+    pub(super) fn new(stack: &StackReference) -> Self {
         let project = Some(stack.project().to_owned()).filter(|project| !project.is_empty());
         Self { project, stack: stack.stack().to_owned() }
     }
 
     /// Returns the reference; `None` if the names are invalid.
-    fn reference(&self) -> Option<StackReference> {
+    pub(super) fn reference(&self) -> Option<StackReference> {
         match &self.project {
             Some(project) => StackReference::new(project, &self.stack).ok(),
             None => StackReference::without_project(&self.stack).ok(),

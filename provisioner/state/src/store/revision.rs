@@ -98,6 +98,14 @@ impl Expected {
         }
     }
 
+    /// Returns the SHA-256 of the expected text; `None` if there is none, or it is not known.
+    pub(crate) fn text_digest(&self) -> Option<&str> {
+        match self {
+            Self::Revision(revision) => Some(revision.digest().as_str()),
+            Self::Missing | Self::Any => None,
+        }
+    }
+
     /// Returns the expectation that a loaded checkpoint, or its absence, is unchanged.
     pub fn unchanged(loaded: Option<&StoredCheckpoint>) -> Self {
         loaded.map_or(Self::Missing, |loaded| Self::Revision(loaded.revision.clone()))
