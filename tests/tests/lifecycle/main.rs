@@ -27,6 +27,7 @@ mod io_errors;
 mod lost_lock;
 mod lost_replies;
 mod old_versions;
+mod plans;
 mod program;
 mod providers;
 mod random;

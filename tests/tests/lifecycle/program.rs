@@ -432,6 +432,7 @@ fn register<'a>(
                 version: None,
                 plugin_download_url: None,
                 subpackage: None,
+                source: None,
             };
             return Box::pin(async move {
                 let reply = deployment.invoke(goal).await.map(|outputs| Registered {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use engine::events::{Deletions, Event, EventSink, Message, Operation, Outcome, Severity, StepInfo, StepOp};
 use engine::masking::SecretMasker;
 use engine::{
-    ConfigEntry, DeletionLimit, Deployment, DeploymentRequest, ImportGoal, MissingApproval, ProgramEnd, ProgramGoals,
-    ProviderReadings, Registered, RegistrationResult, StopSignals, UrnPattern,
+    ConfigEntry, DeletionLimit, Deployment, DeploymentRequest, ImportGoal, MissingApproval, PlanGuard, ProgramEnd,
+    ProgramGoals, ProviderReadings, Registered, RegistrationResult, StopSignals, UrnPattern,
 };
 use pulumi_proto::urn::Urn;
 use state::{HeldLease, ResourceState, Snapshot, StateRecorder, integrity};
@@ -243,6 +243,12 @@ impl Run {
     /// Allows the state and the fake cloud to differ by lost records.
     pub(crate) fn allow_lost_records(mut self) -> Self {
         self.lost_records = true;
+        self
+    }
+
+    /// Sets the guard, which gives seeds and may refuse steps.
+    pub(crate) fn guard(mut self, guard: Arc<dyn PlanGuard>) -> Self {
+        self.request.guard = guard;
         self
     }
 

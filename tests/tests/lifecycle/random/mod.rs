@@ -4,6 +4,7 @@
 //! `LIFECYCLE_CASES` is the number of cases, `LIFECYCLE_SEED` selects them; a failing case is shrunk and printed.
 
 mod graph;
+mod random_plans;
 mod random_run;
 
 use std::sync::Arc;
