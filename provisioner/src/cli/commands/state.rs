@@ -3,7 +3,9 @@
 mod change;
 mod common;
 mod journal;
+mod loading;
 mod ls;
+mod move_to_stack;
 mod repair;
 mod show;
 mod view;
@@ -14,14 +16,15 @@ use std::collections::BTreeSet;
 use bridge::message_text::MessageText;
 use clap::{Args, Subcommand};
 use engine::UrnPattern;
-use provisioner::operation::{obsolete_text, recovery_text, secrets_change_text};
+use provisioner::operation::secrets_change_text;
 use pulumi_proto::urn::Urn;
 use state::state_edit::{self, BlockerPolicy, EntryFlag, RemoveOptions, Selection};
-use state::{Snapshot, StackAccess, StackState, StackView, StateError, UnmergedJournal};
+use state::{Snapshot, StackState, UnmergedJournal};
 use tokio_util::sync::CancellationToken;
 
 use self::change::{Change, edit_error};
 use self::common::CommonArgs;
+use self::loading::{Purpose, load_snapshot};
 use crate::cli::access::{access_for_change, opening_text};
 use crate::cli::args::GlobalArgs;
 use crate::cli::display::Line;
@@ -50,7 +53,10 @@ Examples:
       sc state unprotect -s aquarium media--prod
 
   Replace a server in the next provision:
-      sc state taint -s aquarium web--prod")]
+      sc state taint -s aquarium web--prod
+
+  Give a database to another stack:
+      sc state move -s aquarium db--prod --to-stack storage")]
 pub(crate) struct StateCommand {
     #[command(subcommand)]
     verb: StateVerb,
@@ -63,6 +69,7 @@ enum StateVerb {
     Show(show::ShowResourceArgs),
     Rm(RmArgs),
     Rename(RenameArgs),
+    Move(move_to_stack::MoveArgs),
     Protect(ProtectArgs),
     Unprotect(UnprotectArgs),
     Taint(TaintArgs),
@@ -199,6 +206,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StateCommand) ->
         StateVerb::Show(args) => show::run(ui, global, args).await,
         StateVerb::Rm(args) => rm(ui, global, args).await,
         StateVerb::Rename(args) => rename(ui, global, args).await,
+        StateVerb::Move(args) => move_to_stack::run(ui, global, args).await,
         StateVerb::Protect(ProtectArgs { selection }) => {
             set_flag(&selection.resources, &selection.common, EntryFlag::Protect, true).await
         }
@@ -267,14 +275,6 @@ impl Names {
     }
 }
 
-/// Purpose of a change of the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    Edit,
-    /// The state may violate the integrity of snapshots, and there may be journals that cannot be merged.
-    Repair,
-}
-
 /// Shows the changes of an edit, asks for confirmation, and applies the edit under the lock, if it still makes the same
 /// changes.
 async fn apply(
@@ -327,15 +327,7 @@ async fn apply(
 /// Reports the changes that were made.
 fn report_changes(output: &Output, stack: &str, changes: &[Change]) -> anyhow::Result<Exit> {
     if output.results_are_json() {
-        let change = |change: &Change| {
-            let urn = change.urn.as_ref().map(Urn::as_str);
-            let mut object = serde_json::json!({ "do": change.verb, "urn": urn, "detail": change.detail });
-            if !change.advice.is_empty() {
-                object["advice"] = change.advice.as_str().into();
-            }
-            object
-        };
-        let changes: Vec<_> = changes.iter().map(change).collect();
+        let changes: Vec<_> = changes.iter().map(Change::as_json).collect();
         output.print(&[Line::plain(serde_json::json!({ "stack": stack, "changes": changes }).to_string())])?;
         return Ok(Exit::Done);
     }
@@ -345,27 +337,6 @@ fn report_changes(output: &Output, stack: &str, changes: &[Change]) -> anyhow::R
         count => format!("made {count} changes to the state of {stack}"),
     })]);
     Ok(Exit::Done)
-}
-
-/// Loads the state without locking it, and for a repair the journals that cannot be merged.
-async fn load_snapshot(
-    output: &Output,
-    access: &StackAccess,
-    purpose: Purpose,
-) -> Result<(Snapshot, Vec<UnmergedJournal>), StateError> {
-    let view = show_while(output, &opening_text(access.stack.stack()), StackView::open(access)).await?;
-    if let Some(recovered) = &view.recovered {
-        output.warn(recovery_text(recovered, view.is_idle));
-    }
-    if !view.late.is_empty() {
-        output.warn(MessageText::of(&view.late));
-    }
-    view.obsolete.iter().for_each(|started| output.warn(obsolete_text(started)));
-    match (purpose, view.conflict, view.integrity_error) {
-        (Purpose::Edit, Some(conflict), _) => Err(StateError::Conflict(Box::new(conflict))),
-        (Purpose::Edit, None, Some(error)) => Err(StateError::Integrity(error)),
-        (Purpose::Edit, None, None) | (Purpose::Repair, ..) => Ok((view.snapshot.unwrap_or_default(), view.unmerged)),
-    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,15 @@ impl Change {
         Self { detail: state.id_text().to_owned(), ..self }
     }
 
+    pub(super) fn as_json(&self) -> serde_json::Value {
+        let urn = self.urn.as_ref().map(Urn::as_str);
+        let mut object = serde_json::json!({ "do": self.verb, "urn": urn, "detail": self.detail });
+        if !self.advice.is_empty() {
+            object["advice"] = self.advice.as_str().into();
+        }
+        object
+    }
+
     pub(super) fn lines(&self) -> Vec<Line> {
         let resource =
             self.urn.as_ref().map(|urn| format!(" {} ({})", urn.name(), urn.type_token())).unwrap_or_default();
