@@ -15,6 +15,19 @@ const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
 /// Variables of commands that only read: a clone without objects would fetch them.
 const READ_ONLY: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
 
+/// Variables that select another repository than that of the work tree. Hooks of git set them.
+const REPOSITORY_VARIABLES: [&str; 9] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_SHALLOW_FILE",
+];
+
 /// The program git, in the work tree of a repository.
 pub(crate) struct Git {
     program: PathBuf,
@@ -26,6 +39,8 @@ pub(crate) struct Git {
 pub(crate) struct Output {
     pub(crate) is_success: bool,
     pub(crate) stdout: String,
+    /// False if the output was too large, so that some of it is missing.
+    pub(crate) is_whole: bool,
     /// Last lines of standard error.
     pub(crate) errors: String,
 }
@@ -37,6 +52,21 @@ impl Git {
             process_context().environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let program = HostEnvironment::new(environment.clone()).find_program("git")?;
         Some(Self { program, root: root.to_owned(), environment })
+    }
+
+    /// Asks the repository of the work tree, also where variables of the environment select another one.
+    #[must_use]
+    pub(crate) fn of_work_tree(mut self) -> Self {
+        self.environment.retain(|(name, _)| !REPOSITORY_VARIABLES.iter().any(|variable| name == variable));
+        self
+    }
+
+    /// Runs a command that only reads, to its end. Opens no connection and takes no lock.
+    ///
+    /// # Errors
+    /// git cannot be started.
+    pub(crate) async fn read(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        self.run_with(&READ_ONLY, arguments).await
     }
 
     /// Runs a command to its end.
@@ -59,7 +89,7 @@ impl Git {
 
     /// Returns what a command that only reads prints; `None` if it fails. Opens no connection and takes no lock.
     pub(crate) async fn inspect(&self, arguments: &[&str]) -> Option<String> {
-        let output = self.run_with(&READ_ONLY, arguments).await.ok()?;
+        let output = self.read(arguments).await.ok()?;
         output.is_success.then_some(output.stdout)
     }
 
@@ -83,21 +113,37 @@ impl Git {
             FirstLine::Line(line) | FirstLine::Incomplete(line) => line,
             FirstLine::ExecFailed(error) => return Err(error).context("git cannot be started"),
         };
-        let rest = std::mem::take(&mut *stdout.0.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Output { is_success: status.success(), stdout: format!("{first}\n{rest}"), errors })
+        let Lines { text, is_whole } = std::mem::take(&mut *stdout.0.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Output { is_success: status.success(), stdout: format!("{first}\n{text}"), is_whole, errors })
     }
 }
 
 /// Lines of standard output.
 #[derive(Default)]
-struct Stdout(Mutex<String>);
+struct Stdout(Mutex<Lines>);
+
+struct Lines {
+    text: String,
+    is_whole: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self { text: String::new(), is_whole: true }
+    }
+}
 
 impl OutputSink for Stdout {
     fn line(&self, stream: OutputStream, line: &str) {
-        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if stream == OutputStream::Stdout && text.len() + line.len() < MAX_OUTPUT_BYTES {
-            text.push_str(line);
-            text.push('\n');
+        if stream != OutputStream::Stdout {
+            return;
+        }
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.text.len() + line.len() < MAX_OUTPUT_BYTES {
+            lines.text.push_str(line);
+            lines.text.push('\n');
+        } else {
+            lines.is_whole = false;
         }
     }
 }

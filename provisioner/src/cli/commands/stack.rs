@@ -1,6 +1,7 @@
-//! `sc stack`: lists stacks, and shows, exports, imports, restores, moves, renames and removes their state.
+//! `sc stack`: lists stacks and their graph, and shows, exports, imports, restores, moves, renames and removes their state.
 
 mod change_secrets_provider;
+mod graph;
 mod history;
 mod migrate;
 pub(crate) mod outputs;
@@ -39,7 +40,7 @@ use crate::cli::stacks::{not_provisioned, only, read_all_of_states, read_stack, 
 use crate::cli::ui::Ui;
 use crate::cli::waits::show_while;
 
-/// Manage stacks: list, outputs, export, import, history, restore, migrate, rename, remove, tag
+/// Manage stacks: list, graph, outputs, export, import, history, restore, migrate, rename, remove, tag
 #[derive(Debug, Args)]
 pub(crate) struct StackCommand {
     #[command(subcommand)]
@@ -56,6 +57,7 @@ pub(crate) enum StackVerb {
     /// cannot be read is listed as unreadable, and its error is printed after the list.
     #[command(visible_alias = "list")]
     Ls(LsArgs),
+    Graph(graph::GraphArgs),
     #[command(visible_alias = "output")]
     Outputs(outputs::OutputsArgs),
     Export(ExportArgs),
@@ -125,6 +127,7 @@ pub(crate) struct ImportArgs {
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &StackCommand) -> anyhow::Result<Exit> {
     match &command.verb {
         StackVerb::Ls(args) => list(ui, global, args).await,
+        StackVerb::Graph(args) => graph::run(ui, global, args).await,
         StackVerb::Outputs(args) => outputs::run(ui, global, args).await,
         StackVerb::Export(args) => export(ui, global, args).await,
         StackVerb::Import(args) => import(ui, global, args).await,
