@@ -25,6 +25,7 @@ mod redact;
 mod report;
 mod rows;
 mod shown_names;
+mod stack_turns;
 mod stop;
 mod text;
 mod tree;
@@ -51,6 +52,7 @@ pub(crate) use painter::SHOW_CURSOR;
 pub(crate) use palette::Palette;
 pub(crate) use plain::PlainDisplay;
 pub(crate) use redact::Redactor;
+pub(crate) use stack_turns::{NewRenderer, StackTurns};
 pub(crate) use stop::StopNotice;
 pub(crate) use text::{Line, bytes, duration};
 pub(crate) use value::{DisplayValue, Secrets, map_to_json};
@@ -132,6 +134,14 @@ pub(crate) trait Renderer: Send {
     fn tick(&mut self, at: Duration) -> io::Result<()>;
     /// Leaves the terminal to other output until the next event.
     fn pause(&mut self) -> io::Result<()>;
+    /// Shows the events of a stack from now on, which is about to ask a question.
+    fn take_turn(&mut self, _stack: &str) -> io::Result<()> {
+        Ok(())
+    }
+    /// Notes that no event of a stack follows.
+    fn end_stack(&mut self, _stack: &str) -> io::Result<()> {
+        Ok(())
+    }
     /// Renders what waits, such as the rest of an interrupted phase. No event follows.
     fn finish(&mut self, at: Duration) -> io::Result<()>;
 }
@@ -149,6 +159,10 @@ enum DisplayCommand {
     /// Line of the log.
     Log(String),
     Pause(mpsc::Sender<()>),
+    /// Shows a stack, which is about to ask a question.
+    TakeTurn(String),
+    /// No event of a stack follows.
+    EndStack(String),
     /// Pauses until the sender of the second channel is dropped.
     Hold(mpsc::Sender<()>, mpsc::Receiver<()>),
     /// Notices of a stop wait in their own queue.
@@ -255,6 +269,17 @@ impl Display {
         HeldDisplay(held)
     }
 
+    /// Shows the events of a stack from now on, among those that run at the same time: it is about to ask a question.
+    pub(crate) fn take_turn(&self, stack: &str) {
+        // An error means that the display has ended.
+        self.commands.send(DisplayCommand::TakeTurn(stack.to_owned())).unwrap_or_default();
+    }
+
+    /// Notes that no event of a stack follows.
+    pub(crate) fn end_stack(&self, stack: &str) {
+        self.commands.send(DisplayCommand::EndStack(stack.to_owned())).unwrap_or_default();
+    }
+
     /// Renders the remaining events and ends the display.
     ///
     /// # Errors
@@ -328,6 +353,9 @@ impl DisplayThread<'_> {
                         Ok(())
                     }
                 }
+                Ok(DisplayCommand::TakeTurn(stack)) if outcome.is_ok() => self.renderer.take_turn(&stack),
+                Ok(DisplayCommand::EndStack(stack)) if outcome.is_ok() => self.renderer.end_stack(&stack),
+                Ok(DisplayCommand::TakeTurn(_) | DisplayCommand::EndStack(_)) => Ok(()),
                 Ok(DisplayCommand::Pause(done)) => {
                     let shown = if outcome.is_ok() { self.renderer.pause() } else { Ok(()) };
                     // The caller may have been dropped; the error is ignored.

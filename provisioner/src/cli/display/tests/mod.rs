@@ -25,6 +25,7 @@ mod order;
 mod ordinary_words;
 mod queue;
 mod reasons;
+mod stack_turns;
 mod terminal;
 mod unchanged;
 
