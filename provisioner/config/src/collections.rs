@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use bridge::message_text::MessageText;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::function::Function;
 use crate::place::Collection;
 use crate::placeholder::{Each, ReferenceRule, Resolver, split_entry};
 use crate::stack::{Environment, Output, Resource};
-use crate::tree::{Entry, Mapping, Node, Part, Reference, ReferencedInstances, Scalar, Value};
+use crate::tree::{Entry, Mapping, Node, Reference, ReferenceKind, ReferencedInstances, Scalar, Value};
 use crate::yaml::scalar::is_text;
 
 /// Key of a resource with its collection.
@@ -26,14 +27,19 @@ pub(super) fn entries(
     resolver: &mut Resolver<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Vec<Each>> {
-    let resolved = resolver.resolve(node, ReferenceRule::Rejected);
-    if resolved.is_unknown() {
+    let resolved = resolver.resolve(node, ReferenceRule::KnownBefore);
+    let has_unknown_item = resolved.as_sequence().is_some_and(|items| items.iter().any(Node::is_unknown));
+    if resolved.is_unknown() || has_unknown_item {
         return None;
     }
     let entries: Result<Vec<(Each, Span)>, Box<Diagnostic>> = match &resolved.value {
         Value::Sequence(items) => items.iter().map(of_item).collect(),
         Value::Mapping(mapping) => Ok(mapping.into_iter().map(of_entry).collect()),
         Value::Scalar(scalar) if !scalar.plain => of_text(&scalar.text, node.span),
+        Value::Interpolated(string) if string.secret => {
+            let error = Diagnostic::error(CODE, node.span, "a secret cannot be the collection of a `forEach`");
+            Err(error.help("its keys become names, which are not secret").into())
+        }
         Value::Scalar(_) | Value::Interpolated(_) => Err(not_a_collection(node.span)),
     };
     let entries = entries.and_then(|entries| {
@@ -140,7 +146,12 @@ pub(super) fn reject_equal_keys(environments: &[Environment], diagnostics: &mut 
 struct Collections(HashMap<(String, String), (Collection, Vec<String>)>);
 
 /// Leads references and options that name a resource with `forEach` to the resources that it stands for.
-pub(super) fn link(environments: &mut [Environment], outputs: &mut [Output], diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn link(
+    environments: &mut [Environment],
+    functions: &mut [Function],
+    outputs: &mut [Output],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let mut collections = HashMap::new();
     for environment in environments.iter() {
         for collection in &environment.collections {
@@ -153,17 +164,21 @@ pub(super) fn link(environments: &mut [Environment], outputs: &mut [Output], dia
     let collections = Collections(collections);
     for Environment { name, resources, .. } in environments {
         for resource in resources {
-            let mut link =
-                |reference: &mut Reference| collections.link(reference, Some(name.as_str()), false, diagnostics);
-            each_reference(&mut resource.config, &mut link);
+            let mut link = |reference: &mut Reference| collections.link_in(name, reference, diagnostics);
+            resource.config.each_reference(&mut link);
             if let Some(trigger) = &mut resource.options.replacement_trigger {
-                each_reference(trigger, &mut link);
+                trigger.each_reference(&mut link);
             }
             collections.link_options(resource, name, diagnostics);
         }
     }
+    for Function { environment, arguments, depends_on, .. } in functions {
+        let environment = environment.as_deref().unwrap_or_default();
+        arguments.each_reference(&mut |reference| collections.link_in(environment, reference, diagnostics));
+        *depends_on = collections.keys_of_all(depends_on, None, environment, diagnostics);
+    }
     for output in outputs {
-        each_reference(&mut output.value, &mut |reference| {
+        output.value.each_reference(&mut |reference| {
             let environment =
                 reference.environment.clone().or_else(|| collections.only_environment(&reference.resource));
             collections.link(reference, environment.as_deref(), true, diagnostics);
@@ -176,20 +191,34 @@ impl Collections {
         self.0.get(&(environment.to_owned(), key.to_owned()))
     }
 
+    /// Returns whether it is not known yet if a resource is registered.
+    fn is_undecided(&self, environment: &str, key: &str) -> bool {
+        self.find(environment, key).is_some_and(|(collection, _)| collection.is_unknown)
+    }
+
     /// Returns the only environment that has a collection with a key.
     fn only_environment(&self, key: &str) -> Option<String> {
         let mut found = self.0.keys().filter(|(_, known)| known == key).map(|(environment, _)| environment);
         found.next().filter(|_| found.next().is_none()).cloned()
     }
 
-    /// Leads a reference to the resources that it means. In outputs, it names the environment from then on.
+    /// Leads a reference of a resource or a function of an environment to the resources that it means.
+    fn link_in(&self, own: &str, reference: &mut Reference, diagnostics: &mut Vec<Diagnostic>) {
+        let written = reference.environment.clone();
+        self.link(reference, Some(written.as_deref().unwrap_or(own)), written.is_some(), diagnostics);
+    }
+
+    /// Leads a reference to the resources that it means. If `names_environment`, it names the environment from then on.
     fn link(
         &self,
         reference: &mut Reference,
         environment: Option<&str>,
-        in_outputs: bool,
+        names_environment: bool,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
+        if reference.kind == ReferenceKind::Function {
+            return;
+        }
         let (key, span) = (reference.resource.clone(), reference.span);
         let Some((collection, registered)) = environment.and_then(|environment| self.find(environment, &key)) else {
             if reference.instances != ReferencedInstances::None {
@@ -198,15 +227,28 @@ impl Collections {
             }
             return;
         };
-        reference.environment = environment.map(str::to_owned).filter(|_| in_outputs);
+        reference.environment = environment.map(str::to_owned).filter(|_| names_environment);
         match std::mem::take(&mut reference.instances) {
-            _ if collection.is_unknown => {}
+            _ if collection.is_unknown => reference.instances = ReferencedInstances::Undecided,
             ReferencedInstances::None => diagnostics.push(without_entry(collection, span)),
             ReferencedInstances::One(entry) => match collection.resource(&entry) {
-                Some(resource) => resource.clone_into(&mut reference.resource),
+                Some(resource) => {
+                    resource.clone_into(&mut reference.resource);
+                    if environment.is_some_and(|environment| self.is_undecided(environment, resource)) {
+                        reference.instances = ReferencedInstances::Undecided;
+                    }
+                }
                 None => diagnostics.push(unknown_entry(collection, &entry, span)),
             },
-            ReferencedInstances::All(_) => reference.instances = ReferencedInstances::All(registered.clone()),
+            ReferencedInstances::All(_) => {
+                let is_undecided = |key: &String| environment.is_some_and(|name| self.is_undecided(name, key));
+                reference.instances = match registered.iter().any(is_undecided) {
+                    true => ReferencedInstances::Undecided,
+                    false => ReferencedInstances::All(registered.clone()),
+                };
+            }
+            // Only this function decides it.
+            ReferencedInstances::Undecided => {}
         }
     }
 
@@ -214,16 +256,7 @@ impl Collections {
     fn link_options(&self, resource: &mut Resource, environment: &str, diagnostics: &mut Vec<Diagnostic>) {
         let options = &mut resource.options;
         for list in [&mut options.depends_on, &mut options.replace_with] {
-            let mut linked = Vec::new();
-            let mut seen = HashSet::new();
-            for (text, span) in std::mem::take(list) {
-                for key in self.keys_of(&text, span, environment, diagnostics) {
-                    if key != resource.key && seen.insert(key.clone()) {
-                        linked.push((key, span));
-                    }
-                }
-            }
-            *list = linked;
+            *list = self.keys_of_all(list, Some(&resource.key), environment, diagnostics);
         }
         if let Some((text, span)) = options.deleted_with.take() {
             let mut keys = self.keys_of(&text, span, environment, diagnostics);
@@ -237,14 +270,35 @@ impl Collections {
         }
     }
 
+    /// Returns the keys of the resources that a list in an option names, without `own`, each once.
+    fn keys_of_all(
+        &self,
+        list: &[(String, Span)],
+        own: Option<&str>,
+        environment: &str,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Vec<(String, Span)> {
+        let mut linked = Vec::new();
+        let mut seen = HashSet::new();
+        for (text, span) in list {
+            for key in self.keys_of(text, *span, environment, diagnostics) {
+                if own != Some(&key) && seen.insert(key.clone()) {
+                    linked.push((key, *span));
+                }
+            }
+        }
+        linked
+    }
+
     /// Returns the keys of the resources that a text in an option names: `KEY`, `KEY[ENTRY]`, or all of a collection.
     fn keys_of(&self, text: &str, span: Span, environment: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
         let (key, entry) = split_entry(text);
         let Some((collection, registered)) = self.find(environment, key) else { return vec![text.to_owned()] };
         match entry {
             _ if collection.is_unknown => Vec::new(),
-            None | Some("*") => registered.clone(),
+            None | Some("*") => registered.iter().filter(|key| !self.is_undecided(environment, key)).cloned().collect(),
             Some(entry) => match collection.resource(entry) {
+                Some(resource) if self.is_undecided(environment, resource) => Vec::new(),
                 Some(resource) => vec![resource.to_owned()],
                 None => {
                     diagnostics.push(unknown_entry(collection, entry, span));
@@ -273,19 +327,4 @@ fn unknown_entry(collection: &Collection, entry: &str, span: Span) -> Diagnostic
     let summary = MessageText::new(format_args!("the `forEach` of {key:?} has no entry {entry:?}"));
     let known = collection.instances.iter().map(|(entry, _)| entry.as_str());
     Diagnostic::error(CODE, span, summary).did_you_mean(entry, known)
-}
-
-fn each_reference(node: &mut Node, found: &mut dyn FnMut(&mut Reference)) {
-    match &mut node.value {
-        Value::Scalar(_) => {}
-        Value::Interpolated(string) => {
-            for part in &mut string.parts {
-                if let Part::Reference(reference) = part {
-                    found(reference);
-                }
-            }
-        }
-        Value::Sequence(items) => items.iter_mut().for_each(|item| each_reference(item, found)),
-        Value::Mapping(mapping) => mapping.0.iter_mut().for_each(|entry| each_reference(&mut entry.value, found)),
-    }
 }

@@ -4,19 +4,24 @@
 use bridge::message_text::MessageText;
 
 use crate::diagnostics::{Code, Diagnostic, SourceFiles};
+use crate::function::{FUNCTIONS, is_section_of_all};
 use crate::tree::{Entry, Mapping, Node};
 use crate::yaml;
 
 /// Name of the files.
 const SERVER: &str = "server.yaml";
 /// Keys at the top, and what becomes of them.
-const TOP: [(&str, &str); 2] =
-    [("plugins", "it has no plugins, and refuses their types"), ("outputs", "it exports none of them")];
+const TOP: [(&str, &str); 3] = [
+    ("plugins", "it has no plugins, and refuses their types"),
+    ("outputs", "it exports none of them"),
+    ("references", "it reads no outputs of other stacks, and leaves `${output:…}` as it is"),
+];
 /// Keys of `provisioner.config` that it reads.
 const PROVISIONER: [&str; 3] = ["organization", "state-storage", "secrets-provider"];
 /// Keys of an environment.
-const ENVIRONMENT: [(&str, &str); 1] =
-    [("enabled", "it registers the resources of an environment that is switched off")];
+const ENVIRONMENT: [(&str, &str); 2] =
+    [("enabled", "it registers the resources of an environment that is switched off"), (FUNCTIONS, CALLS_NONE)];
+const CALLS_NONE: &str = "it calls none of them, and leaves `${function:…}` as it is";
 /// Keys of a resource.
 const RESOURCE: [(&str, &str); 3] = [
     ("enabled", "it registers a resource that is switched off"),
@@ -39,6 +44,8 @@ pub fn ignored_by_go(sources: &SourceFiles) -> Vec<Diagnostic> {
         let Some(resources) = mapping_at(root, &["resources"]) else { continue };
         let moved = resources.entry("moved").filter(|entry| entry.value.as_mapping().is_none());
         found.extend(moved.map(|entry| warning(entry, "it creates the resource and deletes the former one")));
+        let functions = resources.entry(FUNCTIONS).filter(|entry| is_section_of_all(&entry.value));
+        found.extend(functions.map(|entry| warning(entry, CALLS_NONE)));
         for environment in mapping_at(resources, &["resources"]).into_iter().flatten() {
             let Some(environment) = environment.value.as_mapping() else { continue };
             list(environment, &ENVIRONMENT, &mut found);
@@ -55,7 +62,7 @@ pub fn ignored_by_go(sources: &SourceFiles) -> Vec<Diagnostic> {
 /// Adds the warnings of a mapping's keys. A mapping with a `type` below one of them is a resource of this name.
 fn list(mapping: &Mapping, ignored: &[(&str, &str)], found: &mut Vec<Diagnostic>) {
     for entry in mapping {
-        let is_resource = entry.value.get_path(["type"]).is_some();
+        let is_resource = entry.value.get_path(["type"]).is_some_and(|kind| kind.as_scalar().is_some());
         let effect = ignored.iter().find(|(key, _)| *key == entry.key).filter(|_| !is_resource);
         found.extend(effect.map(|(_, effect)| warning(entry, effect)));
     }

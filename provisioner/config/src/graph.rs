@@ -1,4 +1,4 @@
-//! References between the resources of a stack: checks that every name is defined and that there is no cycle
+//! References between the resources and the functions of a stack: checks that every resource is defined and that there is no cycle
 //! (docs/spec/simple-container.md#3.5).
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bridge::message_text::MessageText;
 
 use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::function::Function;
 use crate::stack::{Environment, Output, Resource, ResourceImplementation};
-use crate::tree::{Node, Reference, Value};
+use crate::tree::{Node, Reference, ReferenceKind, Value};
 use crate::types::TypeTable;
 
 const UNKNOWN: Code = Code("unknown-resource");
@@ -35,14 +36,48 @@ fn references_of(resource: &Resource) -> impl Iterator<Item = &Reference> {
     references(&resource.config).into_iter().chain(trigger.into_iter().flat_map(references))
 }
 
-/// Returns the keys of the resources after which a resource is registered, with their positions: references first, then
-/// those that options name.
-pub fn dependencies(resource: &Resource) -> impl Iterator<Item = (&str, Span)> {
-    let referred =
-        references_of(resource).flat_map(|reference| reference.targets().map(move |key| (key, reference.span)));
+/// Name of a resource or a function among those of its stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NodeName<'s> {
+    /// Environment and name of a function. One that is seen in all environments has none.
+    Function(Option<&'s str>, &'s str),
+    /// Environment and key of a resource.
+    Resource(&'s str, &'s str),
+}
+
+/// Returns the names of what a reference in an environment refers to.
+pub fn targets<'s>(reference: &'s Reference, environment: &'s str) -> impl Iterator<Item = NodeName<'s>> {
+    let named = reference.environment.as_deref();
+    reference.targets().map(move |key| match reference.kind {
+        ReferenceKind::Resource => NodeName::Resource(named.unwrap_or(environment), key),
+        ReferenceKind::Function => NodeName::Function(named, key),
+    })
+}
+
+/// Returns the names of the resources and the functions after which a resource of an environment is registered, with their positions:
+/// references first, then those that options name.
+pub fn dependencies<'s>(environment: &'s str, resource: &'s Resource) -> impl Iterator<Item = (NodeName<'s>, Span)> {
+    let referred = references_of(resource)
+        .flat_map(move |reference| targets(reference, environment).map(move |target| (target, reference.span)));
+    referred.chain(named_by_options(resource).map(move |(key, span)| (NodeName::Resource(environment, key), span)))
+}
+
+/// Returns the keys that options of a resource name, with their positions.
+fn named_by_options(resource: &Resource) -> impl Iterator<Item = (&str, Span)> {
     let options = &resource.options;
     let named = options.depends_on.iter().chain(&options.replace_with).chain(&options.deleted_with);
-    referred.chain(named.map(|(key, span)| (key.as_str(), *span)))
+    named.map(|(key, span)| (key.as_str(), *span))
+}
+
+/// Returns the names of the resources and the functions after which a function is called, with their positions.
+pub fn dependencies_of_function(function: &Function) -> impl Iterator<Item = (NodeName<'_>, Span)> {
+    // A function of all environments refers to no resource.
+    let environment = function.environment.as_deref().unwrap_or_default();
+    let referred = references(&function.arguments).into_iter();
+    let referred =
+        referred.flat_map(move |reference| targets(reference, environment).map(move |target| (target, reference.span)));
+    let named = function.depends_on.iter();
+    referred.chain(named.map(move |(key, span)| (NodeName::Resource(environment, key), *span)))
 }
 
 /// Names of the resources of a stack.
@@ -68,29 +103,37 @@ struct EnvironmentNames<'s> {
 /// an invalid one.
 pub(super) fn check(
     environments: &[Environment],
+    functions: &[Function],
     outputs: &[Output],
     types: &TypeTable,
     declared: &HashSet<(&str, &str)>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let names = Names::new(environments, types, declared);
-    for environment in &names.environments {
-        names.check_environment(environment, diagnostics);
-        check_cycles(environment, diagnostics);
-    }
     let all_names: Arc<[String]> = environments.iter().map(|environment| environment.name.clone()).collect();
+    for environment in &names.environments {
+        names.check_environment(environment, &all_names, diagnostics);
+    }
+    names.check_functions(functions, &all_names, diagnostics);
+    check_cycles(environments, functions, diagnostics);
     let all_keys: Arc<[String]> = names.environments.iter().flat_map(|names| names.keys.iter().cloned()).collect();
     let declared_keys: HashSet<&str> = declared.iter().map(|(_, key)| *key).collect();
     for output in outputs {
-        for reference in references(&output.value) {
+        for reference in resource_references(references(&output.value)) {
             match &reference.environment {
                 Some(environment) => {
-                    names.check_qualified(reference, environment, &output.name, &all_names, diagnostics);
+                    let holder = format!("output {:?}", output.name);
+                    names.check_qualified(reference, environment, &holder, &all_names, diagnostics);
                 }
                 None => names.check_unqualified(reference, &output.name, &all_keys, &declared_keys, diagnostics),
             }
         }
     }
+}
+
+/// Omits references to functions, which are checked where they are led to their functions.
+fn resource_references<'r>(references: impl IntoIterator<Item = &'r Reference>) -> impl Iterator<Item = &'r Reference> {
+    references.into_iter().filter(|reference| reference.kind == ReferenceKind::Resource)
 }
 
 impl<'s> Names<'s> {
@@ -101,57 +144,126 @@ impl<'s> Names<'s> {
                 environments_of.entry(&resource.key).or_default().push(index);
             }
         }
-        let names = environments.iter().map(|environment| EnvironmentNames {
-            environment,
-            by_key: environment.resources.iter().map(|resource| (resource.key.as_str(), resource)).collect(),
-            keys: environment.resources.iter().map(|resource| resource.key.clone()).collect(),
-        });
+        let names = environments.iter().map(EnvironmentNames::new);
         let by_name = environments.iter().enumerate().map(|(index, environment)| (environment.name.as_str(), index));
         Self { environments: names.collect(), by_name: by_name.collect(), environments_of, declared, types }
     }
 
-    fn check_environment(&self, names: &EnvironmentNames<'_>, diagnostics: &mut Vec<Diagnostic>) {
-        let environment = names.environment;
-        for resource in &environment.resources {
-            for (key, span) in dependencies(resource) {
-                if !names.by_key.contains_key(key) && !self.declared.contains(&(environment.name.as_str(), key)) {
-                    let summary = MessageText::new(format_args!(
-                        "resource {key:?} referenced by {:?} is not defined in env {:?}",
-                        resource.key, environment.name
-                    ));
-                    let diagnostic = Diagnostic::error(UNKNOWN, span, summary);
-                    let meant = key_within(key, &environment.name).filter(|meant| names.by_key.contains_key(meant));
-                    diagnostics.push(match (self.environments_of.get(key), meant) {
-                        (Some(_), _) => diagnostic
-                            .help("another environment has it, and resources refer to those of their own only"),
-                        (None, Some(meant)) => diagnostic.help(format_args!("write the key alone: `{meant}`")),
-                        (None, None) => diagnostic.did_you_mean_one_of(key, &names.keys),
-                    });
-                }
+    fn check_environment(
+        &self,
+        names: &EnvironmentNames<'_>,
+        all_names: &Arc<[String]>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        for resource in &names.environment.resources {
+            for reference in resource_references(references_of(resource)) {
+                self.check_reference(names, reference, &resource.key, all_names, diagnostics);
             }
-            for reference in references_of(resource) {
-                let is_disabled = environment.disabled.contains(&reference.resource);
-                diagnostics.extend(is_disabled.then(|| missing_default_error(reference)).flatten());
-                if let Some(target) = names.by_key.get(reference.resource.as_str()) {
-                    check_core_property(reference, target, self.types, diagnostics);
-                }
+            for (key, span) in named_by_options(resource) {
+                self.check_named(names, (key, span), &resource.key, diagnostics);
             }
             check_deleted_with(names, resource, diagnostics);
         }
     }
 
-    /// Checks a reference of an output that names an environment.
+    /// Checks the references and options of functions. One of all environments refers to no resource, which is checked before.
+    fn check_functions(&self, functions: &[Function], all_names: &Arc<[String]>, diagnostics: &mut Vec<Diagnostic>) {
+        for function in functions {
+            let Some(environment) = &function.environment else { continue };
+            let known = self.by_name.get(environment.as_str()).map(|index| &self.environments[*index]);
+            // An environment may have no resource.
+            let without_resources = Environment::new(environment, function.name_span);
+            let empty = EnvironmentNames::new(&without_resources);
+            let names = known.unwrap_or(&empty);
+            for reference in resource_references(references(&function.arguments)) {
+                self.check_reference(names, reference, &function.name, all_names, diagnostics);
+            }
+            for (key, span) in &function.depends_on {
+                self.check_named(names, (key, *span), &function.name, diagnostics);
+            }
+        }
+    }
+
+    /// Checks a reference of a resource or a function of an environment.
+    fn check_reference(
+        &self,
+        names: &EnvironmentNames<'_>,
+        reference: &Reference,
+        holder: &str,
+        all_names: &Arc<[String]>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        if let Some(environment) = reference.environment.as_deref().filter(|name| *name != names.environment.name) {
+            return self.check_qualified(reference, environment, &format!("{holder:?}"), all_names, diagnostics);
+        }
+        for key in reference.targets() {
+            if !self.is_declared(names, key) {
+                let diagnostic = self.unknown_error(names, (key, reference.span), holder);
+                diagnostics.push(match self.environments_of.get(key).and_then(|found| found.first()) {
+                    Some(other) => {
+                        let environment = Some(self.environments[*other].environment.name.clone());
+                        let named = Reference { environment, ..reference.clone() };
+                        diagnostic.help(format_args!("another environment has it: write `{named}`"))
+                    }
+                    None => diagnostic,
+                });
+            }
+        }
+        let is_disabled = names.environment.disabled.contains(&reference.resource);
+        diagnostics.extend(is_disabled.then(|| missing_default_error(reference)).flatten());
+        if let Some(target) = names.by_key.get(reference.resource.as_str()) {
+            check_core_property(reference, target, self.types, diagnostics);
+        }
+    }
+
+    /// Checks a key that an option names.
+    fn check_named(
+        &self,
+        names: &EnvironmentNames<'_>,
+        (key, span): (&str, Span),
+        holder: &str,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        if !self.is_declared(names, key) {
+            let diagnostic = self.unknown_error(names, (key, span), holder);
+            diagnostics.push(match self.environments_of.contains_key(key) {
+                true => diagnostic.help("another environment has it, and options name resources of their own only"),
+                false => diagnostic,
+            });
+        }
+    }
+
+    fn is_declared(&self, names: &EnvironmentNames<'_>, key: &str) -> bool {
+        names.by_key.contains_key(key) || self.declared.contains(&(names.environment.name.as_str(), key))
+    }
+
+    /// Returns the error of a key that an environment does not have.
+    fn unknown_error(&self, names: &EnvironmentNames<'_>, (key, span): (&str, Span), holder: &str) -> Diagnostic {
+        let environment = &names.environment.name;
+        let summary = MessageText::new(format_args!(
+            "resource {key:?} referenced by {holder:?} is not defined in env {environment:?}"
+        ));
+        let diagnostic = Diagnostic::error(UNKNOWN, span, summary);
+        let meant = key_within(key, environment).filter(|meant| names.by_key.contains_key(meant));
+        match meant {
+            _ if self.environments_of.contains_key(key) => diagnostic,
+            Some(meant) => diagnostic.help(format_args!("write the key alone: `{meant}`")),
+            None => diagnostic.did_you_mean_one_of(key, &names.keys),
+        }
+    }
+
+    /// Checks a reference that names an environment.
     fn check_qualified(
         &self,
         reference: &Reference,
         name: &str,
-        output: &str,
+        holder: &str,
         all_names: &Arc<[String]>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let key = reference.resource.as_str();
         let Some(names) = self.by_name.get(name).map(|index| &self.environments[*index]) else {
-            let summary = MessageText::new(format_args!("env {name:?} referenced by output {output:?} is not defined"));
+            let summary = MessageText::new(format_args!("env {name:?} referenced by {holder} is not defined"));
             diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(name, all_names));
             return;
         };
@@ -161,7 +273,7 @@ impl<'s> Names<'s> {
             diagnostics.extend(missing_default_error(reference));
         } else if !self.declared.contains(&(name, key)) {
             let summary = MessageText::new(format_args!(
-                "resource {key:?} referenced by output {output:?} is not defined in env {name:?}"
+                "resource {key:?} referenced by {holder} is not defined in env {name:?}"
             ));
             diagnostics.push(Diagnostic::error(UNKNOWN, reference.span, summary).did_you_mean_one_of(key, &names.keys));
         }
@@ -203,6 +315,16 @@ impl<'s> Names<'s> {
                         .help(format_args!("name the env: `${{resource:{first}/{key}.{path}}}`")),
                 );
             }
+        }
+    }
+}
+
+impl<'s> EnvironmentNames<'s> {
+    fn new(environment: &'s Environment) -> Self {
+        Self {
+            environment,
+            by_key: environment.resources.iter().map(|resource| (resource.key.as_str(), resource)).collect(),
+            keys: environment.resources.iter().map(|resource| resource.key.clone()).collect(),
         }
     }
 }
@@ -261,37 +383,85 @@ fn check_core_property(reference: &Reference, target: &Resource, types: &TypeTab
 /// Number of names of a cycle that a message lists.
 const MAX_LISTED: usize = 10;
 
-/// Reports each cycle once, at the reference that closes it.
-fn check_cycles(names: &EnvironmentNames<'_>, diagnostics: &mut Vec<Diagnostic>) {
-    let mut done: HashSet<&str> = HashSet::new();
-    for resource in &names.environment.resources {
-        // Each frame: a key and the dependencies that are still to visit.
-        let mut stack: Vec<(&str, VecDeque<(&str, Span)>)> = Vec::new();
-        // The index of each key in the stack.
-        let mut open: HashMap<&str, usize> = HashMap::new();
-        if !done.contains(resource.key.as_str()) {
-            open.insert(&resource.key, 0);
-            stack.push((&resource.key, dependencies(resource).collect()));
+/// Names that a node of the graph depends on and that are still to visit.
+type Pending<'s> = VecDeque<(NodeName<'s>, Span)>;
+
+/// Reports each cycle of the stack once, at the reference that closes it.
+fn check_cycles(environments: &[Environment], functions: &[Function], diagnostics: &mut Vec<Diagnostic>) {
+    let resources = environments.iter().flat_map(|environment| {
+        environment.resources.iter().map(move |resource| (environment.name.as_str(), resource))
+    });
+    let resources: HashMap<NodeName<'_>, (&str, &Resource)> = resources
+        .map(|(environment, resource)| (NodeName::Resource(environment, &resource.key), (environment, resource)))
+        .collect();
+    let by_name: HashMap<NodeName<'_>, &Function> = functions
+        .iter()
+        .map(|function| (NodeName::Function(function.environment.as_deref(), &function.name), function))
+        .collect();
+    let pending = |name: &NodeName<'_>| -> Option<Pending<'_>> {
+        match (resources.get(name), by_name.get(name)) {
+            (Some((environment, resource)), _) => Some(dependencies(environment, resource).collect()),
+            (None, Some(function)) => Some(dependencies_of_function(function).collect()),
+            (None, None) => None,
         }
-        while let Some((key, rest)) = stack.last_mut() {
-            let key = *key;
+    };
+    let in_order = environments.iter().flat_map(|environment| {
+        environment.resources.iter().map(move |resource| NodeName::Resource(&environment.name, &resource.key))
+    });
+    let of_functions =
+        functions.iter().map(|function| NodeName::Function(function.environment.as_deref(), &function.name));
+    let mut done: HashSet<NodeName<'_>> = HashSet::new();
+    for first in in_order.chain(of_functions) {
+        // Each frame: a name and what is still to visit.
+        let mut stack: Vec<(NodeName<'_>, Pending<'_>)> = Vec::new();
+        // The index of each name in the stack.
+        let mut open: HashMap<NodeName<'_>, usize> = HashMap::new();
+        if !done.contains(&first) {
+            open.insert(first, 0);
+            stack.extend(pending(&first).map(|rest| (first, rest)));
+        }
+        while let Some((name, rest)) = stack.last_mut() {
+            let name = *name;
             let Some((next, span)) = rest.pop_front() else {
-                done.insert(key);
-                open.remove(key);
+                done.insert(name);
+                open.remove(&name);
                 stack.pop();
                 continue;
             };
-            if let Some(start) = open.get(next) {
-                let cycle = &stack[*start..];
-                let listed = cycle.iter().take(MAX_LISTED).map(|(key, _)| *key);
-                let mut listed: Vec<&str> = listed.chain((cycle.len() > MAX_LISTED).then_some("…")).collect();
-                listed.push(next);
-                let summary = MessageText::new(format_args!("resource dependency cycle: {}", listed.join(" -> ")));
-                diagnostics.push(Diagnostic::error(Code("dependency-cycle"), span, summary));
-            } else if let Some(resource) = names.by_key.get(next).filter(|_| !done.contains(next)) {
+            if let Some(start) = open.get(&next) {
+                let cycle: Vec<NodeName<'_>> = stack[*start..].iter().map(|(name, _)| *name).collect();
+                diagnostics.push(cycle_error(&cycle, span));
+            } else if !done.contains(&next)
+                && let Some(rest) = pending(&next)
+            {
                 open.insert(next, stack.len());
-                stack.push((next, dependencies(resource).collect()));
+                stack.push((next, rest));
             }
         }
     }
+}
+
+/// Returns the error of a cycle that a reference closes. Environments are named if there are several.
+fn cycle_error(cycle: &[NodeName<'_>], span: Span) -> Diagnostic {
+    let environment_of = |name: &NodeName<'_>| match name {
+        NodeName::Resource(environment, _) => (*environment).to_owned(),
+        NodeName::Function(environment, _) => environment.unwrap_or_default().to_owned(),
+    };
+    let environments: HashSet<String> =
+        cycle.iter().map(environment_of).filter(|environment| !environment.is_empty()).collect();
+    let in_words = |name: &NodeName<'_>| {
+        let environment = Some(environment_of(name)).filter(|name| environments.len() > 1 && !name.is_empty());
+        let place = environment.map(|environment| format!("{environment}/")).unwrap_or_default();
+        match name {
+            NodeName::Resource(_, key) => format!("{place}{key}"),
+            NodeName::Function(_, name) => format!("function {place}{name}"),
+        }
+    };
+    let listed = cycle.iter().take(MAX_LISTED).map(in_words);
+    let mut listed: Vec<String> = listed.chain((cycle.len() > MAX_LISTED).then(|| "…".to_owned())).collect();
+    listed.extend(cycle.first().map(in_words));
+    let has_function = cycle.iter().any(|name| matches!(name, NodeName::Function(..)));
+    let what = if has_function { "dependency cycle" } else { "resource dependency cycle" };
+    let summary = MessageText::new(format_args!("{what}: {}", listed.join(" -> ")));
+    Diagnostic::error(Code("dependency-cycle"), span, summary)
 }

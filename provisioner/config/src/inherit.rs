@@ -27,22 +27,42 @@ struct Link<'n> {
     span: Span,
 }
 
-/// Returns the stacks that a stack inherits from directly. The `inherit` of an environment or a resource is not supported,
-/// so its stack is not returned.
-pub(super) fn inherited_stacks(raw: &RawStack) -> Vec<String> {
+/// Block of a stack that is read from the files of another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inheritance {
+    /// The stack with `inherit`.
+    pub stack: String,
+    /// Stack that it names, which may be missing.
+    pub from: String,
+    /// Position of the name.
+    pub span: Span,
+}
+
+/// Returns the stacks that a stack inherits from directly, with the position of each `inherit`. That of an environment or a resource is
+/// not supported, so its stack is not returned.
+pub(super) fn inherited_stacks(raw: &RawStack) -> Vec<(String, Span)> {
     let blocks = ["provisioner", "secrets", "cicd", REGISTRAR]
         .into_iter()
-        .filter_map(|key| Some(block_link(raw, key)?.target.to_owned()));
+        .filter_map(|key| block_link(raw, key).map(|link| (link.target.to_owned(), link.span)));
     let auth = raw.secrets.auth.values().filter_map(|declaration| match declaration {
-        AuthDeclaration::Inherited { stack, .. } => Some(stack.clone()),
+        AuthDeclaration::Inherited { stack, span } => Some((stack.clone(), *span)),
         AuthDeclaration::Own(_) => None,
     });
     let templates = raw.root().and_then(|root| root.get("templates")?.as_mapping());
     let templates = templates.into_iter().flatten().filter_map(|entry| {
-        let inherited = inherit_link(&entry.value)?;
-        Some(inherited.target.split_once('/').map_or(inherited.target, |(stack, _)| stack).to_owned())
+        let Link { target, span } = inherit_link(&entry.value)?;
+        Some((target.split_once('/').map_or(target, |(stack, _)| stack).to_owned(), span))
     });
     blocks.chain(auth).chain(templates).collect()
+}
+
+/// Returns each `inherit` of the stacks, by the names of the stacks.
+pub(super) fn inheritance(stacks: &RawStacks) -> Vec<Inheritance> {
+    let of_stack = |(name, raw): (&String, &RawStack)| {
+        let named = |(from, span)| Inheritance { stack: name.clone(), from, span };
+        inherited_stacks(raw).into_iter().map(named).collect::<Vec<_>>()
+    };
+    stacks.iter().flat_map(of_stack).collect()
 }
 
 /// Returns the selected stacks, each after the stacks that it inherits from.
@@ -53,7 +73,7 @@ pub(super) fn sort_by_inheritance(names: &[String], stacks: &RawStacks) -> Vec<S
         }
         // Marked before its targets are visited, so that a cycle ends; moved after them below.
         seen.push(name.to_owned());
-        for target in stacks.get(name).map(inherited_stacks).unwrap_or_default() {
+        for (target, _) in stacks.get(name).map(inherited_stacks).unwrap_or_default() {
             if let Some((target, _)) = stacks.get_key_value(&target) {
                 visit(target, stacks, seen);
             }
@@ -248,6 +268,7 @@ fn cycle_error(what: &str, chain: &[String], at: Option<Span>) -> Diagnostic {
 }
 
 /// The parsed files of one stack.
+#[derive(Debug)]
 pub(super) struct RawStack {
     pub(super) server: Option<Document>,
     pub(super) server_file: Option<FileId>,

@@ -50,14 +50,20 @@
 pub mod asset_function;
 mod collections;
 mod compat;
+mod deciding_functions;
 mod declared_names;
 pub mod diagnostics;
 mod files;
+mod function;
+mod function_references;
+mod functions;
 pub mod graph;
 mod inherit;
 mod load;
 mod moved;
 mod options;
+pub mod output_part;
+mod outputs;
 mod place;
 mod placeholder;
 mod plugin_dialect;
@@ -69,6 +75,7 @@ mod process_context;
 mod profile;
 mod provisioner;
 mod reader;
+mod referenced_stacks;
 mod registrar;
 mod resources;
 mod routing;
@@ -78,6 +85,7 @@ mod sections;
 pub mod sibling_profiles;
 mod stack;
 mod stack_names;
+mod stack_outputs;
 mod stored_secrets;
 mod templates;
 pub mod tree;
@@ -87,7 +95,9 @@ mod yaml;
 
 pub use compat::ignored_by_go;
 pub use declared_names::{DeclaredNames, StackFolders};
-pub use load::{LoadedStacks, Reading, Workspace};
+pub use function::Function;
+pub use inherit::Inheritance;
+pub use load::{LoadedStacks, Reading, StackDocuments, Workspace};
 pub use place::{Collection, Moved, Place};
 pub use plugin_edit::{NewPlugin, PluginEditError};
 pub use plugin_policy::read_plugin_policy;
@@ -98,7 +108,8 @@ pub use secret_text::SecretText;
 pub use secrets::{Auth, AuthKind};
 pub use stack::{
     AliasOption, AliasParentOption, AwsAccount, CloudAccount, Confirm, Environment, JournalGuarantee, MaxDeletes,
-    NewBucket, Options, Output, PendingCreateRule, ProvisionedKey, Provisioner, Resource, ResourceImplementation,
-    SecretsProvider, Stack, StateStorage,
+    NewBucket, Options, Output, PendingCreateRule, ProvisionedKey, Provisioner, ReferencedStack, Resource,
+    ResourceImplementation, SecretsProvider, Stack, StateStorage,
 };
 pub use stack_names::StackNames;
+pub use stack_outputs::{FunctionName, FunctionResults, KnownValues, OutputReference, StackOutputs};

@@ -1,34 +1,46 @@
 //! Orchestration of a load: reads files, applies inheritance, resolves placeholders, checks the whole stack.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bridge::message_text::MessageText;
 use secrets_store::STORE_PATH;
 
-use super::inherit::RawStack;
-use crate::asset_function::AssetRule;
+use super::inherit::{Inheritance, RawStack, RawStacks};
 use crate::diagnostics::{Code, Diagnostic, FileId, Sensitivity, SourceFiles, has_errors};
-use crate::placeholder::{self, MissingValues, Namespaces, ReferenceRule, Resolver};
+use crate::placeholder::{self, MissingValues, Namespaces, Resolver};
 use crate::process_context::{ProcessContext, Repository};
 use crate::profile::{DEFAULT_STACKS_FOLDER, Profile};
-use crate::reader::{Reader, Section};
+use crate::reader::Reader;
 use crate::routing::RoutingContext;
 use crate::secret_text::SecretText;
 use crate::secrets::SecretsFile;
-use crate::stack::{Output, Stack};
+use crate::stack::Stack;
+use crate::stack_outputs::{KnownValues, ReadableStacks};
 use crate::stored_secrets::{StoredFile, StoredSecrets};
-use crate::tree::{Entry, Node};
 use crate::types::TypeTable;
 use crate::yaml::{self, Document};
 use crate::{
-    asset_function, collections, files, graph, inherit, moved, plugins, provisioner, registrar, resources, sections,
-    templates, values,
+    collections, deciding_functions, files, function_references, functions, graph, inherit, moved, outputs, plugins,
+    provisioner, referenced_stacks, registrar, resources, sections, templates,
 };
 
 /// Keys that are allowed at the top of server.yaml.
-const KEYS: [&str; 9] =
-    ["schemaVersion", "provisioner", "secrets", "cicd", "templates", "resources", "variables", "plugins", "outputs"];
+const KEYS: [&str; 10] = [
+    "schemaVersion",
+    "provisioner",
+    "secrets",
+    "cicd",
+    "templates",
+    "resources",
+    "variables",
+    "plugins",
+    "outputs",
+    "references",
+];
+/// Texts of the files that need the names of all stacks.
+const NEEDING_NAMES: [&str; 2] = ["${output:", "references:"];
 /// Section that says where the state is.
 const PROVISIONER: &str = "provisioner";
 pub(crate) const FILE: Code = Code("file");
@@ -88,6 +100,18 @@ pub struct LoadedStacks {
     pub from_store: Vec<String>,
     /// Placeholders whose values are unknown, sorted.
     pub unknown: Vec<String>,
+    /// Each `inherit` of the stacks that were read, those between others included.
+    pub inheritance: Vec<Inheritance>,
+    /// Documents that were read, if a stack reads outputs of others or functions decide about it: it is read again once they are known.
+    pub documents: Option<StackDocuments>,
+}
+
+/// Documents of stacks, from which [`Workspace::read_with_values`] reads a stack again.
+#[derive(Debug)]
+pub struct StackDocuments {
+    raw: RawStacks,
+    reading: Reading,
+    project: String,
 }
 
 impl Workspace<'_> {
@@ -111,6 +135,8 @@ impl Workspace<'_> {
             reading,
             stored,
             raw: BTreeMap::new(),
+            names: OnceCell::new(),
+            values: None,
             diagnostics: Vec::new(),
             from_store: Vec::new(),
             unknown: BTreeSet::new(),
@@ -135,7 +161,49 @@ impl Workspace<'_> {
         crate::diagnostics::finish(&mut diagnostics);
         let secrets = loader.raw.values().flat_map(|raw| raw.secrets.texts()).collect();
         let unknown = loader.unknown.into_iter().collect();
-        LoadedStacks { stacks, incomplete, diagnostics, secrets, from_store: loader.from_store, unknown }
+        let inheritance = inherit::inheritance(&loader.raw);
+        let is_read_again = |stack: &Stack| !stack.outputs_read.is_empty() || !stack.deciding.is_empty();
+        let reads_outputs = stacks.iter().any(is_read_again);
+        let documents = reads_outputs.then_some(StackDocuments { raw: loader.raw, reading, project });
+        LoadedStacks {
+            stacks,
+            incomplete,
+            diagnostics,
+            secrets,
+            from_store: loader.from_store,
+            unknown,
+            inheritance,
+            documents,
+        }
+    }
+
+    /// Reads a stack again, with the outputs of all stacks that it reads, and with the results of functions, if they are known.
+    ///
+    /// # Errors
+    /// The diagnostics of the stack, if there is an error among them, such as an output that does not exist.
+    pub fn read_with_values(
+        &self,
+        documents: &mut StackDocuments,
+        name: &str,
+        values: &KnownValues,
+        sources: &SourceFiles,
+    ) -> Result<Stack, Vec<Diagnostic>> {
+        let mut loader = Loader {
+            workspace: *self,
+            reading: documents.reading,
+            stored: StoredSecrets::new(self.repository, self.profile, self.process_context),
+            raw: std::mem::take(&mut documents.raw),
+            names: OnceCell::new(),
+            values: Some(values),
+            diagnostics: Vec::new(),
+            from_store: Vec::new(),
+            unknown: BTreeSet::new(),
+        };
+        let stack = loader.build_stack(name, &documents.project, sources);
+        documents.raw = loader.raw;
+        let mut diagnostics = loader.diagnostics;
+        crate::diagnostics::finish(&mut diagnostics);
+        stack.filter(|_| !has_errors(&diagnostics)).ok_or(diagnostics)
     }
 }
 
@@ -143,7 +211,11 @@ struct Loader<'a> {
     workspace: Workspace<'a>,
     reading: Reading,
     stored: StoredSecrets,
-    raw: BTreeMap<String, RawStack>,
+    raw: RawStacks,
+    /// Names of the stacks of the workspace, once they are needed.
+    names: OnceCell<Vec<String>>,
+    /// Values that are known only after the first reading.
+    values: Option<&'a KnownValues>,
     diagnostics: Vec<Diagnostic>,
     from_store: Vec<String>,
     unknown: BTreeSet<String>,
@@ -159,7 +231,7 @@ impl Loader<'_> {
                 continue;
             }
             let Some(raw) = self.read_stack_files(&name, presence, sources) else { continue };
-            waiting.extend(inherit::inherited_stacks(&raw).into_iter().map(|target| (target, Presence::Optional)));
+            waiting.extend(inherit::inherited_stacks(&raw).into_iter().map(|(target, _)| (target, Presence::Optional)));
             self.raw.insert(name, raw);
         }
     }
@@ -275,6 +347,16 @@ impl Loader<'_> {
         yaml::parse(file, sources).map_err(|diagnostic| self.diagnostics.push(*diagnostic)).ok()
     }
 
+    /// Returns the names of the stacks of the repository; none as long as no file reads outputs of other stacks.
+    fn stack_names(&self, sources: &SourceFiles) -> &[String] {
+        self.names.get_or_init(|| {
+            let mut files = self.raw.values().filter_map(|raw| raw.server_file);
+            let is_needed = files.any(|file| NEEDING_NAMES.iter().any(|text| sources.get(file).text().contains(text)));
+            // An error in the folder of the stacks is reported where the stacks are selected.
+            is_needed.then(|| self.workspace.stack_names().ok()).flatten().unwrap_or_default().stacks
+        })
+    }
+
     fn build_stack(&mut self, name: &str, project: &str, sources: &SourceFiles) -> Option<Stack> {
         let raw = self.raw.get(name)?;
         raw.server.as_ref()?;
@@ -285,12 +367,15 @@ impl Loader<'_> {
         let reported = if is_whole { &mut diagnostics } else { &mut unneeded };
         let secrets = inherit::secrets(name, &self.raw, missing, reported);
         let variables = root.map(|root| sections::variables(root, reported)).unwrap_or_default();
+        let references = root.map(referenced_stacks::names).unwrap_or_default();
         let namespaces = Namespaces {
             stack: name,
+            project,
             variables: &variables,
             secrets: &secrets,
             process_context: self.workspace.process_context,
             repository: self.workspace.repository,
+            stacks: ReadableStacks { names: self.stack_names(sources), references: &references, values: self.values },
             missing,
         };
         let mut resolver = Resolver::new(namespaces, sources);
@@ -313,7 +398,11 @@ impl Loader<'_> {
                 provisioner: provisioner?,
                 plugins: Vec::new(),
                 environments: Vec::new(),
+                functions: Vec::new(),
                 moved: Vec::new(),
+                references: Vec::new(),
+                outputs_read: Vec::new(),
+                deciding: BTreeSet::new(),
                 registrar: None,
                 outputs: Vec::new(),
                 variables,
@@ -328,14 +417,15 @@ impl Loader<'_> {
         inherit::block(name, "cicd", &self.raw, &mut diagnostics).ok();
         let plugins_node = root.and_then(|root| root.get("plugins"));
         let plugins = plugins::read(plugins_node, &mut resolver);
-        let invalid = invalid_plugins(plugins_node, &plugins);
+        let invalid = plugins::invalid_plugins(plugins_node, &plugins);
         let (reported, types) = (diagnostics.len(), self.workspace.types);
         let registrar = registrar::read(name, &self.raw, types, &mut resolver, &mut diagnostics);
         // An invalid registrar is reported: domains that need it are not reported again.
         let has_registrar = registrar.is_some() || diagnostics.len() > reported;
         let routing = RoutingContext { plugins: &plugins, invalid_plugins: &invalid, types, has_registrar };
         let mut environments = root.map(|root| resources::read(root, routing, &mut resolver)).unwrap_or_default();
-        let mut outputs = root.map(|root| read_outputs(root, &mut resolver)).unwrap_or_default();
+        let mut functions = root.map(|root| functions::read(root, routing, &mut resolver)).unwrap_or_default();
+        let mut outputs = root.map(|root| outputs::read(root, &mut resolver)).unwrap_or_default();
         let organization =
             provisioner.as_ref().and_then(|provisioner| provisioner.organization.as_deref()).unwrap_or_default();
         let prefix = format!("{organization}/{project}/{name}");
@@ -350,15 +440,24 @@ impl Loader<'_> {
             }
             outputs.push(template);
         }
+        let references = match (root, &provisioner) {
+            (Some(root), Some(own)) => referenced_stacks::read(root, own, &mut resolver),
+            _ => Vec::new(),
+        };
+        let outputs_read = std::mem::take(&mut resolver.outputs_read);
+        let mut deciding = std::mem::take(&mut resolver.deciding);
         let (resolver_diagnostics, unknown) = (resolver.diagnostics, resolver.unknown);
         diagnostics.extend(resolver_diagnostics);
         self.unknown.extend(unknown);
         // An invalid resource is already reported: references to it are not reported again.
         let declared = root.map(resources::declared).unwrap_or_default();
-        collections::link(&mut environments, &mut outputs, &mut diagnostics);
+        function_references::link(&mut functions, &mut environments, &mut outputs, &mut deciding, &mut diagnostics);
+        let mut functions = functions.functions;
+        let deciding = deciding_functions::check(&deciding, &functions, &plugins, &mut diagnostics);
+        collections::link(&mut environments, &mut functions, &mut outputs, &mut diagnostics);
         let moved = root.map(|root| moved::read(root, &mut environments, &declared, &mut diagnostics));
         let moved = moved.unwrap_or_default();
-        graph::check(&environments, &outputs, self.workspace.types, &declared, &mut diagnostics);
+        graph::check(&environments, &functions, &outputs, self.workspace.types, &declared, &mut diagnostics);
         self.diagnostics.extend(diagnostics);
         Some(Stack {
             name: name.to_owned(),
@@ -367,7 +466,11 @@ impl Loader<'_> {
             provisioner: provisioner?,
             plugins,
             environments,
+            functions,
             moved,
+            references,
+            outputs_read,
+            deciding,
             registrar,
             outputs,
             variables,
@@ -392,31 +495,4 @@ fn check_stack_name(name: &str) -> Result<(), &'static str> {
         return Err("may only contain letters, digits, hyphens, underscores and periods");
     }
     Ok(())
-}
-
-/// Returns names and packages of the plugins that were left out because their declaration is invalid.
-fn invalid_plugins(node: Option<&Node>, read: &[plugins::PluginDeclaration]) -> Vec<String> {
-    let items = node.and_then(Node::as_sequence).unwrap_or_default();
-    let text = |item: &Node, key: &str| Some(item.as_mapping()?.get_non_null(key)?.as_scalar()?.text.clone());
-    let packages = items.iter().flat_map(|item| [text(item, "package"), text(item, "name")]).flatten();
-    packages.filter(|name| !read.iter().any(|plugin| plugin.name() == *name || plugin.package() == *name)).collect()
-}
-
-fn read_outputs(root: Section<'_>, resolver: &mut Resolver<'_>) -> Vec<Output> {
-    let mut diagnostics = Vec::new();
-    let section = Reader::new(&mut diagnostics).section(root, "outputs", "outputs");
-    if let Some(section) = section {
-        Reader::new(&mut diagnostics).reject_empty_names(section, "an output");
-    }
-    let outputs = section.map(|section| {
-        let read = |entry: &Entry| {
-            values::check(&entry.value, &mut diagnostics);
-            asset_function::check(&entry.value, AssetRule::Rejected, &mut diagnostics);
-            let value = resolver.resolve(&entry.value, ReferenceRule::AnyEnvironment);
-            Output { name: entry.key.clone(), span: entry.key_span, value }
-        };
-        section.mapping.into_iter().map(read).collect()
-    });
-    resolver.diagnostics.extend(diagnostics);
-    outputs.unwrap_or_default()
 }

@@ -120,7 +120,7 @@ fn reject_null_options(section: Section<'_>, reader: &mut Reader<'_>) {
 
 /// Reads the version of the plugin that the resource expects. Reports one that the plugin cannot have; whether one of a range, or of
 /// parameters, is that of the resolved plugin is checked once that is known.
-fn read_version(
+pub(super) fn read_version(
     section: Section<'_>,
     plugin: &PluginDeclaration,
     reader: &mut Reader<'_>,

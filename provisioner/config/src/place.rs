@@ -16,6 +16,9 @@ pub struct Collection {
     pub instances: Vec<(String, String)>,
     /// True if the collection is not known in this process, or invalid: what refers to it is not checked.
     pub(crate) is_unknown: bool,
+    /// Event that has to happen before the collection is known, or whether the resource is switched on: `net is provisioned`. `None` if nothing
+    /// is awaited.
+    pub awaited: Option<String>,
 }
 
 impl Collection {

@@ -51,6 +51,8 @@ pub struct PluginDeclaration {
     pub config: Node,
     /// Secrets that are sent in Initialize.
     pub secrets: PluginSecrets,
+    /// Names of the values of `config` that come from `${env:…}`, `${secret:…}` or `${auth:…}`: a saved plan does not bind them.
+    pub renewed: BTreeSet<String>,
 }
 
 /// Secrets that are sent to a plugin in Initialize (docs/spec/simple-container.md#10.2).
@@ -72,6 +74,22 @@ impl PluginDeclaration {
     pub fn package(&self) -> &str {
         self.plugin.package.as_str()
     }
+}
+
+/// Returns the names of the members of a mapping that have placeholders whose values may change from run to run.
+fn renewed_values(config: &Node) -> BTreeSet<String> {
+    fn is_renewed(node: &Node) -> bool {
+        match &node.value {
+            Value::Scalar(scalar) => {
+                ["${env:", "${secret:", "${auth:"].into_iter().any(|start| scalar.text.contains(start))
+            }
+            Value::Sequence(items) => items.iter().any(is_renewed),
+            Value::Mapping(Mapping(entries)) => entries.iter().any(|entry| is_renewed(&entry.value)),
+            Value::Interpolated(_) => false,
+        }
+    }
+    let Value::Mapping(Mapping(entries)) = &config.value else { return BTreeSet::new() };
+    entries.iter().filter(|entry| is_renewed(&entry.value)).map(|entry| entry.key.clone()).collect()
 }
 
 /// State of the readers: resolver and collected diagnostics.
@@ -165,7 +183,8 @@ impl PluginsReader<'_, '_> {
         plugin.retry = retry;
         plugin.dialect = dialect;
         plugin.sandbox = sandbox;
-        Some(PluginDeclaration { plugin, name_span, config, secrets })
+        let renewed = section.get("config").map(renewed_values).unwrap_or_default();
+        Some(PluginDeclaration { plugin, name_span, config, secrets, renewed })
     }
 
     fn error_count(&self) -> usize {
@@ -247,7 +266,7 @@ impl PluginsReader<'_, '_> {
             Some(node) => {
                 values::check(node, &mut self.diagnostics);
                 asset_function::check(node, AssetRule::Rejected, &mut self.diagnostics);
-                self.resolver.resolve(node, ReferenceRule::Rejected)
+                self.resolver.resolve(node, ReferenceRule::KnownBefore)
             }
             None => Node { value: Value::Mapping(Mapping::default()), span: section.span },
         };
@@ -320,4 +339,12 @@ impl PluginsReader<'_, '_> {
             PluginConfig::START_TIMEOUT
         })
     }
+}
+
+/// Returns names and packages of the plugins that were left out because their declaration is invalid.
+pub(super) fn invalid_plugins(node: Option<&Node>, read: &[PluginDeclaration]) -> Vec<String> {
+    let items = node.and_then(Node::as_sequence).unwrap_or_default();
+    let text = |item: &Node, key: &str| Some(item.as_mapping()?.get_non_null(key)?.as_scalar()?.text.clone());
+    let packages = items.iter().flat_map(|item| [text(item, "package"), text(item, "name")]).flatten();
+    packages.filter(|name| !read.iter().any(|plugin| plugin.name() == *name || plugin.package() == *name)).collect()
 }

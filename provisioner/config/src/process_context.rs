@@ -113,6 +113,15 @@ impl Repository {
         find_git_folder(&self.root.join(".git")).map(|git| common_folder(&git))
     }
 
+    /// Returns the names of local branches, of branches of other repositories (`origin/main`), and of tags; none outside of a repository.
+    pub fn revisions(&self) -> Vec<String> {
+        let refs = |git: &PathBuf| {
+            let kinds = ["refs/heads", "refs/remotes", "refs/tags"].into_iter();
+            kinds.flat_map(|kind| read_refs(git, kind).into_keys()).collect()
+        };
+        self.git_folder().as_ref().map(refs).unwrap_or_default()
+    }
+
     /// Returns a path for display: relative to the root if it is below the root, else unchanged.
     pub fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
@@ -164,24 +173,29 @@ fn resolve_ref(git: &Path, common: &Path, name: &str) -> Option<String> {
 
 /// Returns the commits of the local branches, by name.
 fn read_local_branches(common: &Path) -> BTreeMap<String, String> {
-    let mut branches: BTreeMap<String, String> = read_packed_refs(common)
+    read_refs(common, "refs/heads")
+}
+
+/// Returns the ids of the references below a folder of references, by the rest of their names.
+fn read_refs(common: &Path, below: &str) -> BTreeMap<String, String> {
+    let mut found: BTreeMap<String, String> = read_packed_refs(common)
         .into_iter()
-        .filter_map(|(name, id)| Some((name.strip_prefix("refs/heads/")?.to_owned(), id)))
+        .filter_map(|(name, id)| Some((name.strip_prefix(below)?.strip_prefix('/')?.to_owned(), id)))
         .collect();
-    let heads = common.join("refs/heads");
-    let mut folders = vec![heads.clone()];
+    let root = common.join(below);
+    let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for path in files::list_paths(&folder) {
             if files::is_folder(&path) {
                 folders.push(path);
             } else if let Some(id) = files::read_optional(&path).as_deref().and_then(parse_object_id)
-                && let Ok(name) = path.strip_prefix(&heads)
+                && let Ok(name) = path.strip_prefix(&root)
             {
-                branches.insert(name.to_string_lossy().replace('\\', "/"), id);
+                found.insert(name.to_string_lossy().replace('\\', "/"), id);
             }
         }
     }
-    branches
+    found
 }
 
 fn read_packed_refs(common: &Path) -> Vec<(String, String)> {
@@ -236,6 +250,20 @@ mod tests {
         assert_eq!(head_of(&found), (COMMIT, Some("main")));
         let (_folder, found) = repository(&[(".git/HEAD", COMMIT), (".git/refs/heads/a/main", COMMIT)]);
         assert_eq!(head_of(&found), (COMMIT, Some("a/main")));
+    }
+
+    #[test]
+    fn names_of_branches_and_tags_are_listed() {
+        let packed = format!("# pack-refs\n{COMMIT} refs/heads/main\n{COMMIT} refs/tags/v1\n^{COMMIT}\n");
+        let (_folder, found) = repository(&[
+            (".git/HEAD", "ref: refs/heads/main"),
+            (".git/packed-refs", &packed),
+            (".git/refs/heads/f/x", COMMIT),
+            (".git/refs/remotes/origin/HEAD", "ref: refs/remotes/origin/main\n"),
+            (".git/refs/remotes/origin/main", COMMIT),
+        ]);
+        assert_eq!(found.revisions(), ["f/x", "main", "origin/main", "v1"]);
+        assert_eq!(Repository { root: found.root.join("a"), git: None }.revisions(), [""; 0]);
     }
 
     #[test]

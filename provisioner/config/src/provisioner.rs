@@ -36,6 +36,24 @@ pub(super) fn read(node: Option<&Node>, file_start: Option<Span>, resolver: &mut
     provisioner
 }
 
+/// Reads location and secrets manager of a stack in `references`: what the entry does not say is that of the own provisioner. `None` if
+/// there is an error, which is reported.
+pub(super) fn of_reference(entry: Section<'_>, own: &Provisioner, resolver: &mut Resolver<'_>) -> Option<Provisioner> {
+    let mut diagnostics = Vec::new();
+    let mut reader = BlockReader { resolver, diagnostics: &mut diagnostics };
+    let is_given = |key| entry.get(key).is_some_and(|node| !node.is_null());
+    let (mut state_storage, mut secrets_provider) =
+        (Some(own.state_storage.clone()), Some(own.secrets_provider.clone()));
+    if is_given("state-storage") {
+        state_storage = reader.read_state_storage(Some(entry), entry.span);
+    }
+    if is_given("secrets-provider") {
+        secrets_provider = reader.read_secrets_provider(Some(entry), entry.span);
+    }
+    resolver.diagnostics.extend(diagnostics);
+    Some(Provisioner { state_storage: state_storage?, secrets_provider: secrets_provider?, ..own.clone() })
+}
+
 impl BlockReader<'_, '_> {
     fn read_provisioner(&mut self, node: Option<&Node>, file_start: Option<Span>) -> Option<Provisioner> {
         let section = match node.filter(|node| !node.is_null()) {

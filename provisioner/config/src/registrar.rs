@@ -35,7 +35,7 @@ pub(super) fn read(
         return None;
     };
     let config = match section.get("config") {
-        Some(node) => resolver.resolve(node, ReferenceRule::Rejected),
+        Some(node) => resolver.resolve(node, ReferenceRule::KnownBefore),
         None => Node { value: Value::Mapping(Mapping::default()), span: type_span },
     };
     registrar.check(&config, diagnostics);

@@ -7,12 +7,13 @@ use bridge::message_text::MessageText;
 
 use crate::asset_function::{self, AssetRule};
 use crate::collections::{self, FOR_EACH};
-use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::diagnostics::{Code, Diagnostic, Span, has_errors};
+use crate::function::{FUNCTION, FUNCTIONS, has_functions, is_resource, is_section_of_all};
 use crate::inherit::REGISTRAR;
 use crate::moved::MOVED;
 use crate::options;
 use crate::place::Collection;
-use crate::placeholder::{ReferenceRule, Resolver};
+use crate::placeholder::{Each, ReferenceRule, Resolver};
 use crate::reader::{Reader, Section, unknown_key_error};
 use crate::routing::{RoutingContext, RoutingRequest, missing_type_error};
 use crate::stack::{Environment, Resource, ResourceImplementation};
@@ -21,10 +22,10 @@ use crate::types::TypeTable;
 use crate::yaml::scalar::go_bool;
 
 const RESOURCE_KEYS: [&str; 7] = ["type", "name", "config", "inherit", "options", ENABLED, FOR_EACH];
-const ENVIRONMENT_KEYS: [&str; 4] = ["template", "resources", "inherit", ENABLED];
-const SECTION_KEYS: [&str; 3] = [REGISTRAR, "resources", MOVED];
-/// Key with which a resource and an environment are switched off. A resource and an environment may have this name as well.
-const ENABLED: &str = "enabled";
+const ENVIRONMENT_KEYS: [&str; 5] = ["template", "resources", "inherit", ENABLED, FUNCTIONS];
+const SECTION_KEYS: [&str; 4] = [REGISTRAR, "resources", MOVED, FUNCTIONS];
+/// Key with which a resource, a function and an environment are switched off. A resource and an environment may have this name as well.
+pub(super) const ENABLED: &str = "enabled";
 const SHORTHAND: Code = Code("shorthand");
 const MISSING_LEVEL: Code = Code("missing-level");
 
@@ -41,7 +42,7 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
     let mut environments: Vec<Environment> = Vec::new();
     let mut indices: HashMap<&str, usize> = HashMap::new();
     let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
-    let mut switches: HashMap<Span, bool> = HashMap::new();
+    let mut switches: HashMap<Span, Switch> = HashMap::new();
     for ResourceEntry { environment, resource } in entries {
         if let Some(first) = seen.insert((&environment.key, &resource.key), resource.key_span) {
             let summary = MessageText::new(format_args!(
@@ -54,24 +55,32 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
             );
             continue;
         }
+        resolver.environment = Some(environment.key.clone());
         let index = *indices.entry(&environment.key).or_insert_with(|| {
-            environments.push(Environment {
-                name: environment.key.clone(),
-                span: environment.key_span,
-                resources: vec![],
-                disabled: vec![],
-                collections: vec![],
-            });
+            environments.push(Environment::new(&environment.key, environment.key_span));
             environments.len() - 1
         });
-        let is_switched_on = *switches
+        let is_switched_on = switches
             .entry(environment.key_span)
-            .or_insert_with(|| is_enabled(&environment.value, resolver, &mut diagnostics));
+            .or_insert_with(|| is_enabled(&environment.value, resolver, &mut diagnostics))
+            .clone();
         let mut add = |key: String, resolver: &mut Resolver<'_>| {
             let read = read_resource(environment, (resource, &key), routing, resolver, &mut diagnostics);
-            match is_switched_on && is_enabled(&resource.value, resolver, &mut diagnostics) {
-                true => environments[index].resources.extend(read),
-                false => environments[index].disabled.push(key),
+            let switch = is_switched_on.clone().and(|| is_enabled(&resource.value, resolver, &mut diagnostics));
+            match switch {
+                Switch::On => environments[index].resources.extend(read),
+                Switch::Off => environments[index].disabled.push(key),
+                Switch::Awaits(event) => {
+                    let (span, instances) = (resource.key_span, vec![]);
+                    let awaited = Some(event);
+                    environments[index].collections.push(Collection {
+                        key,
+                        span,
+                        instances,
+                        is_unknown: true,
+                        awaited,
+                    });
+                }
             }
         };
         let Some(for_each) = resource.value.as_mapping().and_then(|mapping| mapping.get_non_null(FOR_EACH)) else {
@@ -79,7 +88,12 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
             continue;
         };
         let mut collected = Vec::new();
+        let read_before = resolver.read_early();
         let entries = collections::entries(for_each, resolver, &mut collected);
+        let awaited = if entries.is_none() { resolver.awaited_since(read_before) } else { None };
+        if entries.is_none() {
+            read_unknown_instance(&resource.value, resolver);
+        }
         let (is_unknown, mut instances) = (entries.is_none(), Vec::new());
         for each in entries.into_iter().flatten() {
             let key = format!("{}-{}", resource.key, each.key);
@@ -96,34 +110,78 @@ pub(super) fn read(root: Section<'_>, routing: RoutingContext<'_>, resolver: &mu
             collections::reject_fixed_names(&resource.value, type_name, &mut diagnostics);
         }
         let (key, span) = (resource.key.clone(), resource.key_span);
-        environments[index].collections.push(Collection { key, span, instances, is_unknown });
+        environments[index].collections.push(Collection { key, span, instances, is_unknown, awaited });
     }
+    resolver.environment = None;
     collections::reject_equal_keys(&environments, &mut diagnostics);
     reject_repeated_domains(&environments, routing.types, &mut diagnostics);
     resolver.diagnostics.extend(diagnostics);
     environments
 }
 
-/// Returns whether a resource or an environment is registered, by its `enabled`. A value that is not known here, which is reported where it
+/// Reads a resource whose collection is not known yet, without its errors, for what it reads of other stacks and of functions: the
+/// stack is read again with that.
+fn read_unknown_instance(resource: &Node, resolver: &mut Resolver<'_>) {
+    let reported = resolver.diagnostics.len();
+    resolver.each = Some(Each { key: String::new(), value: Node::text("", resource.span) });
+    if let Some(config) = resource.as_mapping().and_then(|mapping| mapping.get("config")) {
+        resolver.resolve(config, ReferenceRule::SameEnvironment);
+    }
+    is_enabled(resource, resolver, &mut Vec::new());
+    resolver.each = None;
+    resolver.diagnostics.truncate(reported);
+}
+
+/// State of a resource, a function or an environment by its `enabled`.
+#[derive(Clone)]
+enum Switch {
+    /// Registered.
+    On,
+    /// Left out.
+    Off,
+    /// Decided once this has happened.
+    Awaits(String),
+}
+
+impl Switch {
+    /// Returns the state of what is within something with this state.
+    fn and(self, inner: impl FnOnce() -> Self) -> Self {
+        if matches!(self, Self::On) { inner() } else { self }
+    }
+}
+
+/// Returns whether a function, or the environment of one, is in use. What an output decides that is not known yet is.
+pub(super) fn is_switched_on(node: &Node, resolver: &mut Resolver<'_>, diagnostics: &mut Vec<Diagnostic>) -> bool {
+    !matches!(is_enabled(node, resolver, diagnostics), Switch::Off)
+}
+
+/// Returns whether a resource, a function or an environment is in use, by its `enabled`. A value that is not known here, which is reported where it
 /// is needed, counts as `true`.
-fn is_enabled(node: &Node, resolver: &mut Resolver<'_>, diagnostics: &mut Vec<Diagnostic>) -> bool {
+fn is_enabled(node: &Node, resolver: &mut Resolver<'_>, diagnostics: &mut Vec<Diagnostic>) -> Switch {
     let written = node.as_mapping().and_then(|mapping| mapping.get_non_null(ENABLED));
-    let Some(written) = written.filter(|written| !is_resource(written)) else { return true };
-    let resolved = resolver.resolve(written, ReferenceRule::Rejected);
+    let Some(written) = written.filter(|written| !is_resource(written)) else { return Switch::On };
+    let (read_before, reported) = (resolver.read_early(), resolver.diagnostics.len());
+    let resolved = resolver.resolve(written, ReferenceRule::KnownBefore);
+    if has_errors(&resolver.diagnostics[reported..]) {
+        return Switch::On;
+    }
     let value = match &resolved.value {
         Value::Scalar(scalar) => go_bool(scalar).or_else(|| scalar.text.parse().ok()),
-        Value::Interpolated(_) if resolved.is_unknown() => return true,
+        Value::Interpolated(_) if resolved.is_unknown() => {
+            return resolver.awaited_since(read_before).map_or(Switch::On, Switch::Awaits);
+        }
         Value::Interpolated(string) => string.known().and_then(|text| text.parse().ok()),
         Value::Sequence(_) | Value::Mapping(_) => None,
     };
     match value {
-        Some(value) => value,
+        Some(true) => Switch::On,
+        Some(false) => Switch::Off,
         None => {
             // What a placeholder stands for, no editor knows.
             let code = if resolved == *written { Code("wrong-kind") } else { Code("enabled") };
             let error = Diagnostic::error(code, written.span, "`enabled` must be `true` or `false`");
             diagnostics.push(error.help("a placeholder that is known before the run may stand for one of them"));
-            true
+            Switch::On
         }
     }
 }
@@ -170,6 +228,7 @@ fn find_resources<'n>(root: Section<'n>, reader: &mut Reader<'_>) -> Vec<Resourc
     }
     let is_section = |entry: &&Entry| match entry.key.as_str() {
         MOVED => entry.value.as_mapping().is_none(),
+        FUNCTIONS => is_section_of_all(&entry.value),
         key => SECTION_KEYS.contains(&key),
     };
     for environment in outer.mapping.into_iter().filter(|entry| !is_section(entry)) {
@@ -195,11 +254,18 @@ fn missing_level_error(environment: &Entry) -> Option<Diagnostic> {
         let help = MessageText::new(format_args!("write `resources.resources.ENVIRONMENT.resources.{key}`"));
         return Some(Diagnostic::error(MISSING_LEVEL, environment.key_span, summary).help(help));
     }
-    let is_environment = key == ENABLED && environment.value.as_mapping().is_some();
+    let is_environment = match key.as_str() {
+        ENABLED => environment.value.as_mapping().is_some(),
+        FUNCTIONS => !has_functions(&environment.value),
+        _ => false,
+    };
     (ENVIRONMENT_KEYS.contains(&key.as_str()) && !is_environment).then(|| {
         let summary = MessageText::new(format_args!("`{key}` is in the place of an environment"));
-        Diagnostic::error(MISSING_LEVEL, environment.key_span, summary)
-            .help("write `resources.resources.ENVIRONMENT.resources.KEY`")
+        let error = Diagnostic::error(MISSING_LEVEL, environment.key_span, summary);
+        match key == FUNCTIONS {
+            true => error.help("write `resources.functions`, or `resources.resources.ENVIRONMENT.functions`"),
+            false => error.help("write `resources.resources.ENVIRONMENT.resources.KEY`"),
+        }
     })
 }
 
@@ -249,7 +315,7 @@ fn find_in_environment<'n>(
         entries.extend(resources.mapping.into_iter().map(|resource| ResourceEntry { environment, resource }));
     }
     let is_level = |entry: &&Entry| match entry.key.as_str() {
-        ENABLED => !is_resource(&entry.value),
+        ENABLED | FUNCTIONS => !is_resource(&entry.value),
         key => ENVIRONMENT_KEYS.contains(&key),
     };
     for resource in section.mapping.into_iter().filter(|entry| !is_level(entry)) {
@@ -262,9 +328,9 @@ fn find_in_environment<'n>(
             entries.push(ResourceEntry { environment, resource });
         } else {
             reader.push(
-                unknown_key_error("an environment", resource)
-                    .did_you_mean(&resource.key, ENVIRONMENT_KEYS)
-                    .help("the keys are template, resources, inherit and enabled; a resource needs a `type`"),
+                unknown_key_error("an environment", resource).did_you_mean(&resource.key, ENVIRONMENT_KEYS).help(
+                    "the keys are template, resources, inherit, enabled and functions; a resource needs a `type`",
+                ),
             );
         }
     }
@@ -279,6 +345,8 @@ fn reject_unknown_keys(section: Section<'_>, reader: &mut Reader<'_>) {
             unknown.help(format_args!("write `options: {{ {key}: … }}`"))
         } else if ["args", "inputs", "properties", "props"].contains(&key) {
             unknown.help("did you mean `config`?")
+        } else if key == FUNCTION {
+            unknown.help("functions are declared in `functions` of the environment, beside `resources`")
         } else {
             unknown.did_you_mean(key, RESOURCE_KEYS.into_iter().chain(options::KEYS)).help(MessageText::new(
                 format_args!(
@@ -320,12 +388,6 @@ fn unused_name_warning(entry: &Entry, name: &str, logical: &str) -> Diagnostic {
     Diagnostic::warning(Code("unused"), entry.value.span, summary)
         .help(alias)
         .help("a name in the cloud is an input of the type, in `config`; else remove `name`")
-}
-
-/// Returns true for a mapping with a string `type`.
-fn is_resource(node: &Node) -> bool {
-    let kind = node.as_mapping().and_then(|mapping| mapping.get_non_null("type"));
-    kind.is_some_and(|kind| kind.as_scalar().is_some())
 }
 
 fn read_resource(

@@ -10,6 +10,7 @@ use crate::tree::Node;
 use crate::types::TypeTable;
 
 const UNKNOWN_TYPE: Code = Code("unknown-resource-type");
+const UNKNOWN_FUNCTION: Code = Code("unknown-function");
 
 /// Declared plugins and known core types.
 #[derive(Clone, Copy)]
@@ -54,6 +55,24 @@ impl RoutingRequest<'_> {
         Err(self.unknown_core_type_error(context).into())
     }
 
+    /// Returns the index of the plugin that serves a function; `None` if the declaration of the plugin is invalid. `resource` is
+    /// the name of the function, `text` the function itself.
+    pub(super) fn select_plugin_of_function(
+        self,
+        context: RoutingContext<'_>,
+    ) -> Result<Option<usize>, Box<Diagnostic>> {
+        let invalid =
+            || Diagnostic::error(UNKNOWN_FUNCTION, self.span, format_args!("invalid function {:?}", self.text));
+        let segments: Vec<&str> = self.text.split(':').collect();
+        if self.text.contains("${") {
+            return Err(invalid().help("placeholders in `function` are not resolved").into());
+        }
+        if !matches!(segments[..], [_, _] | [_, _, _]) || segments.iter().any(|segment| segment.is_empty()) {
+            return Err(invalid().help("a function of a plugin is `plugin:module:name` or `plugin:name`").into());
+        }
+        self.select_serving_plugin("function", UNKNOWN_FUNCTION, context)
+    }
+
     fn unknown_type_error(self) -> Diagnostic {
         unknown_type(self.text, self.resource, self.environment, self.span)
     }
@@ -76,7 +95,7 @@ impl RoutingRequest<'_> {
 
     fn select_plugin(self, context: RoutingContext<'_>) -> Result<Option<ResourceImplementation>, Box<Diagnostic>> {
         let segments: Vec<&str> = self.text.split(':').collect();
-        let (package, [_] | [_, _]) = (segments[0], &segments[1..]) else {
+        let ([_, _] | [_, _, _]) = segments[..] else {
             return Err(self.invalid_type_error().into());
         };
         if segments.iter().any(|segment| segment.is_empty()) {
@@ -85,34 +104,42 @@ impl RoutingRequest<'_> {
         if let ["pulumi", "providers", provider] = segments[..] {
             return Err(self.provider_type_error(provider).into());
         }
+        let plugin = self.select_serving_plugin("resource type", UNKNOWN_TYPE, context)?;
+        Ok(plugin.map(|plugin| ResourceImplementation::Plugin { type_text: self.text.to_owned(), plugin }))
+    }
+
+    /// Returns the index of the plugin of the package that the text begins with, by the option `provider` if there are several.
+    fn select_serving_plugin(
+        self,
+        what: &str,
+        code: Code,
+        context: RoutingContext<'_>,
+    ) -> Result<Option<usize>, Box<Diagnostic>> {
+        let package = self.text.split(':').next().unwrap_or_default();
         let serving: Vec<usize> = (0..context.plugins.len())
             .filter(|index| context.plugins[*index].plugin.enabled && context.plugins[*index].package() == package)
             .collect();
-        let implementation =
-            |plugin| Ok(Some(ResourceImplementation::Plugin { type_text: self.text.to_owned(), plugin }));
         if self.provider.is_some_and(Node::is_unknown)
             && let Some(first) = serving.first()
         {
-            return implementation(*first);
+            return Ok(Some(*first));
         }
         if let Some((wanted, span)) = self.provider.and_then(|node| Some((node.as_scalar()?.text.as_str(), node.span)))
         {
             return match serving.iter().find(|index| context.plugins[**index].name() == wanted) {
-                Some(plugin) => implementation(*plugin),
+                Some(plugin) => Ok(Some(*plugin)),
                 None if context.invalid_plugins.iter().any(|invalid| invalid == wanted) => Ok(None),
                 None => Err(self.unknown_provider_error(wanted, span, package, &serving, context).into()),
             };
         }
         match serving[..] {
-            [plugin] => implementation(plugin),
+            [plugin] => Ok(Some(plugin)),
             [] if context.invalid_plugins.iter().any(|invalid| invalid == package) => Ok(None),
-            [] => Err(self.no_plugin_error(package, context).into()),
+            [] => Err(self.no_plugin_error(package, what, code, context).into()),
             [..] => {
                 let names = names(&serving, context);
                 let summary = MessageText::new(format_args!("several plugins serve {:?}: {names}", self.text));
-                Err(Diagnostic::error(UNKNOWN_TYPE, self.span, summary)
-                    .help("select one with `options.provider`")
-                    .into())
+                Err(Diagnostic::error(code, self.span, summary).help("select one with `options.provider`").into())
             }
         }
     }
@@ -130,12 +157,12 @@ impl RoutingRequest<'_> {
         ))
     }
 
-    fn no_plugin_error(self, package: &str, context: RoutingContext<'_>) -> Diagnostic {
+    fn no_plugin_error(self, package: &str, what: &str, code: Code, context: RoutingContext<'_>) -> Diagnostic {
         let summary = MessageText::new(format_args!(
-            "unknown resource type {:?}: no enabled plugin serves the package {package:?}",
+            "unknown {what} {:?}: no enabled plugin serves the package {package:?}",
             self.text
         ));
-        let diagnostic = Diagnostic::error(UNKNOWN_TYPE, self.span, summary);
+        let diagnostic = Diagnostic::error(code, self.span, summary);
         if let Some(disabled) = context.plugins.iter().find(|plugin| plugin.package() == package) {
             return diagnostic
                 .label(disabled.name_span, "this plugin is disabled")

@@ -1,15 +1,17 @@
 //! Content of a stack's files after inheritance and placeholders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bridge::plugin::PluginVersion;
 use pulumi_proto::duration::Timeouts;
 use pulumi_proto::urn::Urn;
 
 use crate::diagnostics::Span;
+use crate::function::Function;
 use crate::place::{Collection, Moved};
 use crate::plugins::PluginDeclaration;
 use crate::secret_text::SecretText;
+use crate::stack_outputs::{FunctionName, OutputReference};
 use crate::tree::Node;
 
 /// A stack, ready to be provisioned.
@@ -28,8 +30,16 @@ pub struct Stack {
     pub plugins: Vec<PluginDeclaration>,
     /// The environments in the order of the file.
     pub environments: Vec<Environment>,
+    /// `functions`: those of all environments, then those of each environment in the order of the file.
+    pub functions: Vec<Function>,
     /// `resources.moved`: former places of resources.
     pub moved: Vec<Moved>,
+    /// `references`: stacks elsewhere whose outputs may be read.
+    pub references: Vec<ReferencedStack>,
+    /// Outputs of other stacks that the file reads, in the order of its sections.
+    pub outputs_read: Vec<OutputReference>,
+    /// Functions whose results are needed before a run, since they decide what it registers.
+    pub deciding: BTreeSet<FunctionName>,
     /// `registrar`: of a core type, in no environment, and without references.
     pub registrar: Option<Resource>,
     /// `outputs`; then the templates, by the names that client stacks use.
@@ -40,6 +50,14 @@ pub struct Stack {
     pub secrets: BTreeMap<String, SecretText>,
     /// Reason why secrets.yaml, which is not on the disk, was not read from the store.
     pub closed_secrets: Option<String>,
+}
+
+impl Environment {
+    /// Returns an environment without resources.
+    pub(crate) fn new(name: &str, span: Span) -> Self {
+        let (resources, disabled, collections) = Default::default();
+        Self { name: name.to_owned(), span, resources, disabled, collections }
+    }
 }
 
 impl Stack {
@@ -60,6 +78,21 @@ impl Stack {
         let resources = self.resources().map(|(environment, resource)| (environment.name.as_str(), resource));
         resources.chain(self.registrar.iter().map(|registrar| ("", registrar)))
     }
+}
+
+/// Entry of `references`: a stack of another project or in another store, whose outputs may be read.
+#[derive(Clone, Debug)]
+pub struct ReferencedStack {
+    /// Name that placeholders use.
+    pub name: String,
+    /// Position of the name.
+    pub span: Span,
+    /// The Pulumi project.
+    pub project: String,
+    /// Name of the stack.
+    pub stack: String,
+    /// Location of its state, and its secrets manager.
+    pub provisioner: Provisioner,
 }
 
 /// `provisioner`.

@@ -67,11 +67,16 @@ pub fn evaluate_text(
     if let ([Part::Reference(reference)], false) = (&string.parts[..], string.secret) {
         return lookup(reference);
     }
+    if let [Part::Value(value)] = &string.parts[..] {
+        let value = value.clone();
+        return Ok(if string.secret { PropertyValue::secret(value) } else { value });
+    }
     let (mut joined, mut secret, mut unknown) = (String::new(), string.secret, false);
     for part in &string.parts {
         match part {
             Part::Text(text) => joined.push_str(text),
-            Part::Unknown { .. } => unknown = true,
+            // A value that is no text stands alone.
+            Part::Unknown { .. } | Part::Value(_) => unknown = true,
             Part::Reference(reference) => {
                 let mut value = lookup(reference)?;
                 while let PropertyValue::Secret(inner) = value {
@@ -171,7 +176,7 @@ fn cannot_join_error(reference: &Reference, value: &PropertyValue) -> Box<Diagno
 }
 
 /// Formats a double as Go does in JSON.
-fn format_json_number(number: f64) -> String {
+pub(crate) fn format_json_number(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{number:e}");

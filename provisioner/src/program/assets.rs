@@ -49,6 +49,25 @@ pub(super) fn check(stack: &Stack, hashes: &AssetHashes) -> Vec<Diagnostic> {
     errors
 }
 
+/// Returns the paths of files and folders of assets and archives. A path that depends on other resources is left out.
+pub(super) fn paths(stack: &Stack) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (_, resource) in stack.resources() {
+        visit(&resource.config, &mut |function, entry| {
+            if matches!(function, AssetFunction::FileAsset | AssetFunction::FileArchive) {
+                let path = match evaluate_constant(&entry.value) {
+                    PropertyValue::Secret(secret) => secret.into_exposed(),
+                    path => path,
+                };
+                if let PropertyValue::String(path) = path {
+                    paths.push(path.to_string());
+                }
+            }
+        });
+    }
+    paths
+}
+
 /// Adds the hashes of the assets and archives in the inputs of a goal.
 ///
 /// # Errors

@@ -7,7 +7,10 @@
 mod assets;
 mod collected_goals;
 mod core_resources;
+mod function_check;
+mod functions;
 mod goals;
+mod graph_nodes;
 mod imports;
 mod option_check;
 mod output_check;
@@ -23,14 +26,15 @@ mod written_texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bridge::host::{AssetHashes, PackageTypes};
 
 use crate::registry::recipe::{Effects, RecipeTable};
-use config::diagnostics::{Diagnostic, Span};
+use bridge::message_text::MessageText;
+use config::diagnostics::{Code, Diagnostic, Span};
 use config::{Resource, ResourceImplementation, Stack};
-use engine::events::SourceRef;
+use engine::events::{Message, SourceRef};
 use engine::{ImportGoal, ImportProvider, Registrar};
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::property::path::PropertyPath;
@@ -38,6 +42,7 @@ use pulumi_proto::resource_id::ResourceId;
 use pulumi_proto::urn::TypeToken;
 
 use core_resources::CoreResources;
+use functions::FunctionReplies;
 use types::ResolvedType;
 
 pub use imports::ImportLookupError;
@@ -56,20 +61,52 @@ pub struct Program {
     resolved: Arc<OnceLock<ResolvedPlugins>>,
     /// Hashes of assets and archives, which all copies of the program share.
     assets: Arc<AssetHashes>,
+    /// Replies to calls of functions, which all copies of the program share.
+    replies: Arc<FunctionReplies>,
+    /// The stack that messages are about: that of the last program that was made of this one.
+    shown: Arc<RwLock<Arc<Stack>>>,
 }
 
 impl Program {
     /// Creates the program of a stack. `core` has the recipes of its core types. Paths of assets start at the working directory
     /// of this process.
     pub fn new(stack: Arc<Stack>, core: RecipeTable) -> Self {
-        let (core_resources, resolved) = Default::default();
-        Self { stack, core, core_resources, resolved, assets: Arc::new(AssetHashes::new(".")) }
+        let (core_resources, resolved, replies) = Default::default();
+        let shown = Arc::new(RwLock::new(Arc::clone(&stack)));
+        Self { stack, core, core_resources, resolved, assets: Arc::new(AssetHashes::new(".")), replies, shown }
     }
 
     /// Sets the folder at which paths of assets and archives start: the repository, which is the working directory of the plugins.
     #[must_use]
     pub fn in_folder(self, folder: &Path) -> Self {
         Self { assets: Arc::new(AssetHashes::new(folder)), ..self }
+    }
+
+    /// Returns the program of the stack as it was read again. Both share what is known of plugins, and the replies to calls of functions;
+    /// positions are those of the new one from then on.
+    #[must_use]
+    pub fn on(&self, stack: Arc<Stack>) -> Self {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&stack);
+        Self { stack, core_resources: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns the program that calls the functions which decide about the stack, and registers nothing but their providers.
+    #[must_use]
+    pub fn of_deciding_functions(&self) -> Self {
+        let mut stack = Stack::clone(&self.stack);
+        stack.outputs.clear();
+        stack.registrar = None;
+        stack.environments.iter_mut().for_each(|environment| environment.resources.clear());
+        let deciding = std::mem::take(&mut stack.deciding);
+        for function in &mut stack.functions {
+            function.is_enabled &= deciding.contains(&(function.environment.clone(), function.name.clone()));
+        }
+        for (index, declaration) in stack.plugins.iter_mut().enumerate() {
+            declaration.plugin.enabled &= stack.functions.iter().any(|it| it.is_enabled && it.plugin == index);
+        }
+        let stack = Arc::new(stack);
+        let shown = Arc::new(RwLock::new(Arc::clone(&stack)));
+        Self { stack, core_resources: Arc::default(), shown, ..self.clone() }
     }
 
     /// The stack.
@@ -108,6 +145,11 @@ impl Program {
         [self.check_core_types(), assets::check(&self.stack, &self.assets)].concat()
     }
 
+    /// Returns the paths of assets and archives, as far as they are known before a run. They start at the root of the repository.
+    pub fn asset_paths(&self) -> Vec<String> {
+        assets::paths(&self.stack)
+    }
+
     /// Sets what is known of the plugins once they are resolved. The first call counts. Returns errors about resources that expect
     /// another version, and warnings about packages of core types.
     pub fn set_resolved(&self, resolved: ResolvedPlugins) -> Vec<Diagnostic> {
@@ -135,20 +177,23 @@ impl Program {
         packages::plugins_with_package_types(&self.stack, self.core_resources())
     }
 
-    /// Checks the resources of plugins against the schemas. `types` are the types of the packages, by name of the
+    /// Checks the resources and the functions of plugins against the schemas. `types` are the types of the packages, by name of the
     /// plugin.
     pub fn check_types(&self, types: &BTreeMap<String, PackageTypes>) -> SchemaFindings {
-        type_check::check(&self.stack, types)
+        let mut findings = type_check::check(&self.stack, types);
+        function_check::check(&self.stack, types, &mut findings);
+        findings
     }
 
-    /// Checks the references to outputs of plugin resources against the schemas. `types` are the types of the packages, by
+    /// Checks the references to outputs of plugin resources and results of functions against the schemas. `types` are the types of the packages, by
     /// name of the plugin; `recorded_output` returns the output that is recorded for the resource with a name.
     pub fn check_outputs(
         &self,
         types: &BTreeMap<String, PackageTypes>,
         recorded_output: impl Fn(&str, &str) -> Option<PropertyValue>,
     ) -> Vec<Diagnostic> {
-        output_check::check(&self.stack, &types::resolve_all(&self.stack, types), recorded_output)
+        let of_functions = types::resolve_functions(&self.stack, types);
+        output_check::check(&self.stack, &types::resolve_all(&self.stack, types), &of_functions, recorded_output)
     }
 
     /// Returns a warning as a diagnostic, with its position in the file.
@@ -161,6 +206,16 @@ impl Program {
         message.hint.into_iter().fold(diagnostic, Diagnostic::help)
     }
 
+    /// Returns an error of a run as a diagnostic, with its position in the file.
+    pub fn error_of(&self, message: Message) -> Diagnostic {
+        let path = message.property.as_deref().and_then(|property| property.parse().ok());
+        let span = message.source.and_then(|source| self.source_of(source, path.as_ref()));
+        let error = Diagnostic::error(Code("function"), span, message.text);
+        let plugin = message.plugin.map(|plugin| MessageText::new(format_args!("the plugin {plugin} says so")));
+        let error = plugin.into_iter().fold(error, Diagnostic::detail);
+        message.hint.into_iter().fold(error, Diagnostic::help)
+    }
+
     /// Registers all resources and outputs of the stack. `effects` makes what core types need beside resources.
     ///
     /// # Cancellation
@@ -168,14 +223,14 @@ impl Program {
     /// and returns.
     pub async fn run(&self, registrar: &dyn Registrar, effects: &dyn Effects) -> ProgramResult {
         let announced = self.goals_of_core_resources().await;
-        let program = self.parts(Some(&self.assets));
+        let program = run::ProgramParts { replies: Some(&self.replies), ..self.parts(Some(&self.assets)) };
         run::run(program, announced, registrar, effects).await
     }
 
-    /// Returns the parts of the program; without `assets`, goals have no hashes of assets.
+    /// Returns the parts of the program, which calls no functions; without `assets`, goals have no hashes of assets.
     fn parts<'p>(&'p self, assets: Option<&'p AssetHashes>) -> run::ProgramParts<'p> {
         let (core_resources, resolved) = (self.core_resources(), self.resolved.get());
-        run::ProgramParts { stack: &self.stack, core: &self.core, core_resources, resolved, assets }
+        run::ProgramParts { stack: &self.stack, core: &self.core, core_resources, resolved, assets, replies: None }
     }
 
     /// Returns the import goal of an existing resource that the stack declares, by its name in the state:
@@ -198,6 +253,7 @@ impl Program {
     /// Returns the position of a registration in the file, or of the deepest element of the property path that the file
     /// has. `None` for the root stack resource, which no file declares.
     pub fn source_of(&self, source: SourceRef, property: Option<&PropertyPath>) -> Option<Span> {
-        positions::find(&self.stack, source, property)
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        positions::find(&shown, source, property)
     }
 }

@@ -68,7 +68,7 @@ fn core_resources<'s>(
     })
 }
 
-/// Returns the names of the plugins whose package types the program needs: plugins of plugin resources, and enabled
+/// Returns the names of the plugins whose package types the program needs: plugins of plugin resources and functions, and enabled
 /// plugins that are configured, unless a core type needs their package.
 pub(super) fn plugins_with_package_types(stack: &Stack, core: &CoreResources) -> BTreeSet<String> {
     let core_packages = core_type_packages(stack, core);
@@ -76,20 +76,23 @@ pub(super) fn plugins_with_package_types(stack: &Stack, core: &CoreResources) ->
         let plugin = &declaration.plugin;
         plugin.enabled && !plugin.config.is_empty() && !core_packages.contains(declaration.package())
     };
-    let plugins = plugins_of_resources(stack).chain(stack.plugins.iter().filter(is_configured));
+    let plugins = plugins_in_use(stack).chain(stack.plugins.iter().filter(is_configured));
     plugins.map(|plugin| plugin.name().to_owned()).collect()
 }
 
-/// Returns the packages of the stack's plugin resources.
+/// Returns the packages of the stack's plugin resources and functions.
 pub(super) fn plugin_type_packages(stack: &Stack) -> BTreeSet<String> {
-    plugins_of_resources(stack).map(|plugin| plugin.package().to_owned()).collect()
+    plugins_in_use(stack).map(|plugin| plugin.package().to_owned()).collect()
 }
 
-fn plugins_of_resources(stack: &Stack) -> impl Iterator<Item = &PluginDeclaration> {
-    stack.resources().filter_map(|(_, resource)| match resource.implementation {
-        ResourceImplementation::Plugin { plugin, .. } => stack.plugins.get(plugin),
+/// Returns the plugins of resources and functions.
+fn plugins_in_use(stack: &Stack) -> impl Iterator<Item = &PluginDeclaration> {
+    let of_resources = stack.resources().filter_map(|(_, resource)| match resource.implementation {
+        ResourceImplementation::Plugin { plugin, .. } => Some(plugin),
         ResourceImplementation::Core { .. } => None,
-    })
+    });
+    let called = stack.functions.iter().filter(|function| function.is_enabled);
+    of_resources.chain(called.map(|function| function.plugin)).filter_map(|plugin| stack.plugins.get(plugin))
 }
 
 /// Returns the enabled plugins for children of components: each is the only enabled plugin of its package. Omits
@@ -138,19 +141,23 @@ pub(super) fn check_versions(
         .collect()
 }
 
-/// Checks the versions that resources expect of plugins. Returns an error for each other one.
+/// Checks the versions that resources and functions expect of plugins. Returns an error for each other one.
 pub(super) fn check_expected_versions(stack: &Stack, versions: &BTreeMap<String, PluginVersion>) -> Vec<Diagnostic> {
-    let check = |(_, resource): (_, &Resource)| {
-        let ResourceImplementation::Plugin { plugin, .. } = &resource.implementation else { return None };
-        let plugin = &stack.plugins[*plugin];
-        let (expected, span) = resource.options.version.as_ref()?;
+    let of_resources = stack.resources().filter_map(|(_, resource)| match &resource.implementation {
+        ResourceImplementation::Plugin { plugin, .. } => Some((*plugin, resource.options.version.as_ref()?)),
+        ResourceImplementation::Core { .. } => None,
+    });
+    let of_functions =
+        stack.functions.iter().filter_map(|function| Some((function.plugin, function.version.as_ref()?)));
+    let check = |(plugin, (expected, span)): (usize, &(PluginVersion, Span))| {
+        let plugin = &stack.plugins[plugin];
         let resolved = versions.get(plugin.name()).filter(|resolved| *resolved != expected)?;
         let summary =
             MessageText::new(format_args!("version {expected} is not that of the plugin {:?}", plugin.name()));
         let has = format!("the plugin is version {resolved}");
         Some(Diagnostic::error(PACKAGE, *span, summary).label(plugin.name_span, has))
     };
-    stack.resources().filter_map(check).collect()
+    of_resources.chain(of_functions).filter_map(check).collect()
 }
 
 /// Returns the warning about a plugin of another version than that of the core types; `None` if it is the same.

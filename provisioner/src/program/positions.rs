@@ -20,6 +20,11 @@ pub(super) fn resource_ref(plugins: usize, index: usize) -> SourceRef {
     SourceRef(1 + plugins as u64 + index as u64)
 }
 
+/// Returns the reference of a function, given its index in [`Stack::functions`].
+pub(super) fn function_ref(stack: &Stack, index: usize) -> SourceRef {
+    resource_ref(stack.plugins.len(), stack.declarations().count() + index)
+}
+
 /// Returns whether a registration is one of a core resource.
 pub(super) fn is_core_resource(stack: &Stack, source: SourceRef) -> bool {
     let index = usize::try_from(source.0).ok().and_then(|index| index.checked_sub(1 + stack.plugins.len()));
@@ -32,7 +37,13 @@ pub(super) fn find(stack: &Stack, source: SourceRef, property: Option<&PropertyP
     let index = usize::try_from(source.0).ok()?.checked_sub(1)?;
     let (span, config) = match index.checked_sub(stack.plugins.len()) {
         None => stack.plugins.get(index).map(|plugin| (plugin.name_span, &plugin.config))?,
-        Some(index) => stack.declarations().nth(index).map(|(_, resource)| (resource.key_span, &resource.config))?,
+        Some(index) => match stack.declarations().nth(index) {
+            Some((_, resource)) => (resource.key_span, &resource.config),
+            None => {
+                let function = stack.functions.get(index.checked_sub(stack.declarations().count())?)?;
+                (function.name_span, &function.arguments)
+            }
+        },
     };
     Some(property.map_or(span, |path| deepest_position(config, span, path)))
 }

@@ -1,4 +1,4 @@
-//! Values of references to registered resources.
+//! Values of references to registered resources and to results of functions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,11 +7,13 @@ use bridge::message_text::MessageText;
 use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::Urn;
 
+use super::functions::FunctionResult;
 use super::types::ResolvedType;
 use crate::registry::recipe::{RecipeResult, ResolvedValue, without_unknowns};
 use bridge::error::closest;
 use config::diagnostics::{Code, Diagnostic};
-use config::tree::{InterpolatedString, Node, Reference, ReferencedInstances};
+use config::output_part::{OutputPart, output_at};
+use config::tree::{InterpolatedString, Node, Reference, ReferenceKind, ReferencedInstances};
 use config::values;
 use engine::{Registered, RegistrationResult};
 
@@ -32,6 +34,17 @@ impl ReferencedResource {
             Self::Core(provisioned) => provisioned.registered.clone(),
         }
     }
+
+    /// Returns whether the resource exists with all its outputs. In a preview, one that would be created or changed does not.
+    fn is_settled(&self, mode: ResolveMode) -> bool {
+        match self {
+            Self::Plugin(registered, _) => {
+                registered.result != RegistrationResult::Skipped
+                    && (mode == ResolveMode::Apply || registered.has_all_outputs)
+            }
+            Self::Core(provisioned) => mode == ResolveMode::Apply || provisioned.has_all_outputs,
+        }
+    }
 }
 
 /// Treatment of missing values.
@@ -43,20 +56,31 @@ pub(super) enum ResolveMode {
     Apply,
 }
 
-/// Resources that a registration references, by environment and key.
+/// Resources and functions that a registration references, by environment and key.
 #[derive(Clone, Debug)]
 pub(super) struct ReferencedResources {
     mode: ResolveMode,
     resources: BTreeMap<(String, String), Arc<ReferencedResource>>,
+    /// Functions; those of all environments have none.
+    functions: BTreeMap<(Option<String>, String), Arc<FunctionResult>>,
 }
 
 impl ReferencedResources {
     pub(super) fn new(mode: ResolveMode) -> Self {
-        Self { mode, resources: BTreeMap::new() }
+        Self { mode, resources: BTreeMap::new(), functions: BTreeMap::new() }
     }
 
     pub(super) fn insert(&mut self, environment: &str, key: &str, resource: Arc<ReferencedResource>) {
         self.resources.insert((environment.to_owned(), key.to_owned()), resource);
+    }
+
+    pub(super) fn insert_function(&mut self, environment: Option<&str>, name: &str, result: Arc<FunctionResult>) {
+        self.functions.insert((environment.map(str::to_owned), name.to_owned()), result);
+    }
+
+    /// Returns whether all resources exist with all their outputs.
+    pub(super) fn is_settled(&self) -> bool {
+        self.resources.values().all(|resource| resource.is_settled(self.mode))
     }
 
     pub(super) fn get(&self, environment: &str, key: &str) -> Option<&Arc<ReferencedResource>> {
@@ -83,16 +107,34 @@ impl ReferencedResources {
         read: impl FnOnce(&mut values::ReferenceLookup<'_>) -> Result<PropertyValue, Box<Diagnostic>>,
         environment: Option<&str>,
     ) -> Result<ResolvedValue, Box<Diagnostic>> {
+        let ResolvedValue { value, dependencies } = self.read_with(read, environment)?;
+        Ok(ResolvedValue {
+            value: if self.mode == ResolveMode::Apply { without_unknowns(value) } else { value },
+            dependencies,
+        })
+    }
+
+    /// Returns the value of a tree with its dependencies, in which unknown parts stay, also outside of previews.
+    pub(super) fn evaluate_as_is(
+        &self,
+        node: &Node,
+        environment: Option<&str>,
+    ) -> Result<ResolvedValue, Box<Diagnostic>> {
+        self.read_with(|lookup| values::evaluate(node, lookup), environment)
+    }
+
+    fn read_with(
+        &self,
+        read: impl FnOnce(&mut values::ReferenceLookup<'_>) -> Result<PropertyValue, Box<Diagnostic>>,
+        environment: Option<&str>,
+    ) -> Result<ResolvedValue, Box<Diagnostic>> {
         let mut dependencies: Vec<Urn> = Vec::new();
         let value = read(&mut |reference| {
             let resolved = self.resolve_reference(reference, environment)?;
             dependencies.extend(resolved.dependencies);
             Ok(resolved.value)
         })?;
-        Ok(ResolvedValue {
-            value: if self.mode == ResolveMode::Apply { without_unknowns(value) } else { value },
-            dependencies,
-        })
+        Ok(ResolvedValue { value, dependencies })
     }
 
     /// Returns the value of a reference: that of a resource, or a list with those of all that a `forEach` stands for.
@@ -101,8 +143,17 @@ impl ReferencedResources {
         reference: &Reference,
         environment: Option<&str>,
     ) -> Result<ResolvedValue, Box<Diagnostic>> {
-        let ReferencedInstances::All(keys) = &reference.instances else {
-            return self.resolve_single(reference, environment);
+        if reference.kind == ReferenceKind::Function {
+            return self.resolve_function(reference);
+        }
+        let keys = match &reference.instances {
+            ReferencedInstances::All(keys) => keys,
+            ReferencedInstances::Undecided => {
+                return Ok(ResolvedValue { value: PropertyValue::UNKNOWN, dependencies: Vec::new() });
+            }
+            ReferencedInstances::None | ReferencedInstances::One(_) => {
+                return self.resolve_single(reference, environment);
+            }
         };
         let (mut values, mut dependencies) = (Vec::new(), Vec::new());
         for key in keys {
@@ -113,6 +164,41 @@ impl ReferencedResources {
             dependencies.extend(resolved.dependencies);
         }
         Ok(ResolvedValue { value: PropertyValue::List(values), dependencies })
+    }
+
+    /// Returns the result of a function, or a part of it. A part that the schema has and the plugin did not return is null.
+    fn resolve_function(&self, reference: &Reference) -> Result<ResolvedValue, Box<Diagnostic>> {
+        let default = reference.default.as_deref();
+        let place = (reference.environment.clone(), reference.resource.clone());
+        let Some(result) = self.functions.get(&place) else {
+            // A function that is switched off.
+            if let Some(default) = default {
+                return Ok(ResolvedValue { value: default.into(), dependencies: Vec::new() });
+            }
+            // Unreachable, as below.
+            let summary = MessageText::new(format_args!("function {:?} is not called", reference.resource));
+            return Err(Diagnostic::error(Code("unknown-function"), reference.span, summary).into());
+        };
+        let output = match output_at(Some(&result.value), &reference.path) {
+            OutputPart::Missing { is_secret, steps }
+                if result.resolved.has_missing_output(&reference.path, reference.path.len() - steps) =>
+            {
+                let null = OutputPart::Value(PropertyValue::Null);
+                if is_secret { null.secret() } else { null }
+            }
+            output => output,
+        };
+        match output.or_default(default) {
+            Some(value) => Ok(ResolvedValue { value, dependencies: result.dependencies.clone() }),
+            None => {
+                let summary = MessageText::new(format_args!(
+                    "function {:?} has no result {:?}",
+                    reference.resource,
+                    reference.path_text()
+                ));
+                Err(with_names(unknown_output(reference, summary), reference, &result_names(&result.value), "results"))
+            }
+        }
     }
 
     fn resolve_single(
@@ -149,25 +235,27 @@ impl ReferencedResources {
     }
 
     /// Returns the output of a plugin resource. One that the schema has and the provider did not return is null.
-    fn plugin_output(&self, registered: &Registered, resolved: &ResolvedType, reference: &Reference) -> Output {
+    fn plugin_output(&self, registered: &Registered, resolved: &ResolvedType, reference: &Reference) -> OutputPart {
         let (first, rest) = (reference.path[0].as_str(), &reference.path[1..]);
         let is_unknown = registered.result == RegistrationResult::Skipped
             || (self.mode == ResolveMode::Preview && !registered.has_all_outputs);
         let output = match (first, rest.is_empty()) {
-            ("urn", true) => Output::Value(registered.urn.as_str().into()),
+            ("urn", true) => OutputPart::Value(registered.urn.as_str().into()),
             // A component has no id.
             ("id", true) if !is_unknown => {
-                Output::Value(registered.id.as_deref().map_or(PropertyValue::Null, PropertyValue::from))
+                OutputPart::Value(registered.id.as_deref().map_or(PropertyValue::Null, PropertyValue::from))
             }
-            ("id", true) => Output::Value(registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from)),
+            ("id", true) => {
+                OutputPart::Value(registered.id.as_deref().map_or(PropertyValue::UNKNOWN, PropertyValue::from))
+            }
             _ => output_at(registered.outputs.get(first), rest),
         };
         match output {
             output if is_unknown => output.or_unknown(),
-            Output::Missing { is_secret, steps }
+            OutputPart::Missing { is_secret, steps }
                 if resolved.has_missing_output(&reference.path, reference.path.len() - steps) =>
             {
-                let null = Output::Value(PropertyValue::Null);
+                let null = OutputPart::Value(PropertyValue::Null);
                 if is_secret { null.secret() } else { null }
             }
             output => output,
@@ -175,11 +263,11 @@ impl ReferencedResources {
     }
 
     /// Returns the output of a core resource with its dependencies.
-    fn core_output(&self, provisioned: &RecipeResult, reference: &Reference) -> (Output, Vec<Urn>) {
+    fn core_output(&self, provisioned: &RecipeResult, reference: &Reference) -> (OutputPart, Vec<Urn>) {
         let (output, dependencies) = match provisioned.outputs.get(reference.path[0].as_str()) {
             Some(resolved) => (output_at(Some(&resolved.value), &reference.path[1..]), resolved.dependencies.clone()),
             None => {
-                let missing = Output::Missing { is_secret: false, steps: reference.path.len() };
+                let missing = OutputPart::Missing { is_secret: false, steps: reference.path.len() };
                 (missing, provisioned.registered.clone())
             }
         };
@@ -192,95 +280,31 @@ fn missing_output_error(reference: &Reference, resource: &ReferencedResource) ->
         ReferencedResource::Plugin(registered, _) => registered.outputs.keys().map(String::as_str).collect(),
         ReferencedResource::Core(provisioned) => provisioned.outputs.keys().map(String::as_str).collect(),
     };
-    let (path, first) = (reference.path.join("."), reference.path[0].as_str());
+    let path = reference.path_text();
     let summary = MessageText::new(format_args!("resource {:?} has no output {path:?}", reference.resource));
-    let diagnostic = Diagnostic::error(Code("unknown-output"), reference.span, summary);
-    match closest(first, candidates.iter().copied()) {
+    with_names(unknown_output(reference, summary), reference, &candidates, "outputs")
+}
+
+fn unknown_output(reference: &Reference, summary: MessageText) -> Diagnostic {
+    Diagnostic::error(Code("unknown-output"), reference.span, summary)
+}
+
+/// Returns the names of the results of a function.
+fn result_names(value: &PropertyValue) -> Vec<&str> {
+    match value {
+        PropertyValue::Secret(secret) => result_names(secret.expose()),
+        PropertyValue::Map(map) => map.keys().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Adds the names that exist, or the one that is meant.
+fn with_names(diagnostic: Diagnostic, reference: &Reference, names: &[&str], what: &str) -> Box<Diagnostic> {
+    let first = reference.path.first().map(String::as_str).unwrap_or_default();
+    match closest(first, names.iter().copied()) {
         Some(meant) => diagnostic.help(format_args!("did you mean `{meant}`?")),
-        None if candidates.is_empty() || candidates.contains(&first) => diagnostic,
-        None => diagnostic.help(format_args!("its outputs are {}", candidates.join(", "))),
+        None if names.is_empty() || names.contains(&first) => diagnostic,
+        None => diagnostic.help(format_args!("its {what} are {}", names.join(", "))),
     }
     .into()
-}
-
-/// An output of a resource, or a part of it.
-enum Output {
-    /// The value, which may be null or unknown.
-    Value(PropertyValue),
-    /// The output does not exist.
-    Missing {
-        /// True if the value in which it is missing is secret.
-        is_secret: bool,
-        /// Number of steps of the path from the first one without a value on.
-        steps: usize,
-    },
-}
-
-impl Output {
-    /// Marks the output as secret. An unknown value is not marked.
-    fn secret(self) -> Self {
-        match self {
-            Self::Value(PropertyValue::Unknown(_)) => self,
-            Self::Value(value) => Self::Value(PropertyValue::secret(value)),
-            Self::Missing { steps, .. } => Self::Missing { is_secret: true, steps },
-        }
-    }
-
-    /// Replaces a missing output by an unknown value.
-    fn or_unknown(self) -> Self {
-        match self {
-            Self::Value(_) => self,
-            Self::Missing { .. } => Self::Value(PropertyValue::UNKNOWN),
-        }
-    }
-
-    /// Returns the value, with the default in the place of a missing or null output. `None` if the output is missing and
-    /// there is no default.
-    fn or_default(self, default: Option<&str>) -> Option<PropertyValue> {
-        match (self, default) {
-            (Self::Value(value), Some(default)) => Some(null_or(value, default)),
-            (Self::Value(value), None) => Some(value),
-            (Self::Missing { is_secret: true, .. }, default) => Some(PropertyValue::secret(default?.into())),
-            (Self::Missing { is_secret: false, .. }, default) => Some(default?.into()),
-        }
-    }
-}
-
-/// Returns the value, or the default if it is null. The default of a secret null is secret.
-fn null_or(value: PropertyValue, default: &str) -> PropertyValue {
-    match value {
-        PropertyValue::Null => default.into(),
-        PropertyValue::Secret(secret) => PropertyValue::secret(null_or(secret.into_exposed(), default)),
-        value => value,
-    }
-}
-
-/// Returns whether an output has a part at a path of names and indices. Parts of an unknown may exist.
-pub(super) fn has_output(value: &PropertyValue, path: &[String]) -> bool {
-    matches!(output_at(Some(value), path), Output::Value(_))
-}
-
-/// Returns the part of an output at a path of names and indices. A part of a secret is secret; a part of an unknown is
-/// unknown.
-fn output_at(value: Option<&PropertyValue>, path: &[String]) -> Output {
-    match value {
-        None => Output::Missing { is_secret: false, steps: path.len() + 1 },
-        // A part of null is missing with it.
-        Some(PropertyValue::Null) if !path.is_empty() => Output::Missing { is_secret: false, steps: path.len() + 1 },
-        Some(PropertyValue::Secret(secret)) => output_at(Some(secret.expose()), path).secret(),
-        Some(PropertyValue::Output(output)) => match (&output.value, output.secret) {
-            (None, _) => Output::Value(PropertyValue::UNKNOWN),
-            (Some(value), false) => output_at(Some(value), path),
-            (Some(value), true) => output_at(Some(value), path).secret(),
-        },
-        Some(PropertyValue::Unknown(_)) => Output::Value(PropertyValue::UNKNOWN),
-        Some(value) => match (path.split_first(), value) {
-            (None, value) => Output::Value(value.clone()),
-            (Some((key, rest)), PropertyValue::Map(map)) => output_at(map.get(key), rest),
-            (Some((index, rest)), PropertyValue::List(items)) => {
-                output_at(index.parse::<usize>().ok().and_then(|index| items.get(index)), rest)
-            }
-            (Some(_), _) => Output::Missing { is_secret: false, steps: path.len() },
-        },
-    }
 }

@@ -1,5 +1,9 @@
 //! Registers the root stack resource first, then each resource as soon as its dependencies are registered. Resources
-//! that are ready at the same time start in the order of the file.
+//! that are ready at the same time start in the order of the file. Functions are called in the same graph.
+
+mod function_calls;
+mod outputs;
+mod providers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,22 +13,21 @@ use bridge::message_text::MessageText;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use pulumi_proto::property::PropertyMap;
+use pulumi_proto::property::PropertyValue;
 use pulumi_proto::urn::{ProviderReference, Urn};
 
 use super::core_resources::CoreResources;
+use super::functions::{FunctionReplies, FunctionResult};
 use super::goals::{self, PluginResource};
+use super::graph_nodes::{GraphNode, NodeIndices};
 use super::packages::ResolvedPlugins;
 use super::references::{ReferencedResource, ReferencedResources, ResolveMode};
 use super::types::{ResolvedType, TypeResolver};
 use super::{assets, packages, positions, written_texts};
-use crate::registry::recipe::{
-    CoreResource, Effects, RecipeError, RecipeTable, ResourceNames, SharedRegistrations, without_unknowns,
-};
+use crate::registry::recipe::{CoreResource, Effects, RecipeError, RecipeTable, ResourceNames, SharedRegistrations};
 use config::diagnostics::{Code, Diagnostic};
-use config::graph::{dependencies, references};
-use config::tree::Reference;
-use config::{PluginDeclaration, Resource, ResourceImplementation, Stack};
+use config::graph::{NodeName, dependencies, dependencies_of_function};
+use config::{FunctionName, PluginDeclaration, Resource, ResourceImplementation, Stack};
 use engine::{Announcement, Goal, ProgramEnd, Registrar, RegistrationResult};
 
 /// Number of registrations of plugin resources that are started for each one that the deployment carries out at the same time.
@@ -39,6 +42,8 @@ pub struct ProgramResult {
     pub end: ProgramEnd,
     /// Errors that are detected only while the program runs. They are not reported yet.
     pub diagnostics: Vec<Diagnostic>,
+    /// Results of the functions that were called, by their names. What is not known is unknown.
+    pub functions: BTreeMap<FunctionName, PropertyValue>,
 }
 
 /// Parts of a program.
@@ -51,6 +56,8 @@ pub(super) struct ProgramParts<'r> {
     pub(super) resolved: Option<&'r ResolvedPlugins>,
     /// Hashes of assets; `None` if goals are only collected.
     pub(super) assets: Option<&'r AssetHashes>,
+    /// Replies to calls of functions; `None` if goals are only collected, and no function is called.
+    pub(super) replies: Option<&'r FunctionReplies>,
 }
 
 /// Registers all resources and outputs of a stack. Announces its plugin resources and the goals of its core resources first.
@@ -65,7 +72,7 @@ pub(super) async fn run(
     let (root, types) = match tokio::join!(registrar.register(goals::root(stack)), types) {
         (Ok(root), Ok(types)) if root.result != RegistrationResult::Failed => (root.urn, types),
         (Ok(_) | Err(_), _) => {
-            return ProgramResult { end: ProgramEnd::Failed, diagnostics: Vec::new() };
+            return ProgramResult { end: ProgramEnd::Failed, diagnostics: Vec::new(), functions: BTreeMap::new() };
         }
     };
     let mut run = Run::new(program, registrar, effects, &root, types);
@@ -76,13 +83,16 @@ pub(super) async fn run(
     });
     run.register_all().await;
     run.register_outputs().await;
-    ProgramResult { end: run.end, diagnostics: run.diagnostics }
+    let functions = run.results.iter().map(|(index, result)| (run.name_of_function(*index), result.value.clone()));
+    ProgramResult { end: run.end, functions: functions.collect(), diagnostics: run.diagnostics }
 }
 
 /// Outcome of one registration.
 enum RegistrationOutcome {
     /// The provider resource of the plugin at an index of [`Stack::plugins`] is registered.
-    Provider(usize, ProviderReference),
+    Provider(usize, RegisteredProvider),
+    /// The function at an index of [`Stack::functions`] has returned, or is not called.
+    Function(usize, FunctionResult),
     /// The resource at an index of [`Stack::declarations`] is registered.
     Resource(usize, ReferencedResource),
     /// The registration failed. The program continues with resources that do not depend on it.
@@ -93,13 +103,10 @@ enum RegistrationOutcome {
     Diagnostic(Box<Diagnostic>),
 }
 
-/// Node of the graph of registrations. Those that are ready at the same time start in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum GraphNode {
-    /// Provider resource of the plugin at an index of [`Stack::plugins`].
-    Provider(usize),
-    /// Resource at an index of [`Stack::declarations`].
-    Resource(usize),
+/// Provider resource of a plugin, which is registered.
+struct RegisteredProvider {
+    reference: ProviderReference,
+    result: RegistrationResult,
 }
 
 /// Resource of the stack, with its environment.
@@ -128,6 +135,7 @@ struct Run<'r> {
     core: &'r RecipeTable,
     resolved: Option<&'r ResolvedPlugins>,
     assets: Option<&'r AssetHashes>,
+    replies: Option<&'r FunctionReplies>,
     registrar: &'r dyn Registrar,
     effects: &'r dyn Effects,
     root: &'r Urn,
@@ -139,16 +147,19 @@ struct Run<'r> {
     /// Registrations that several core resources share.
     shared: Arc<SharedRegistrations>,
     resources: Vec<DeclaredResource<'r>>,
-    /// Number of unregistered dependencies of each resource.
+    /// Functions that are called, by index.
+    functions: BTreeMap<usize, Arc<ResolvedType>>,
+    nodes: NodeIndices<'r>,
+    /// Number of unregistered dependencies of each resource and each function.
     missing_dependencies: BTreeMap<GraphNode, usize>,
     dependents: BTreeMap<GraphNode, Vec<GraphNode>>,
     ready: BTreeSet<GraphNode>,
     /// Registered providers, by index of the plugin.
-    providers: BTreeMap<usize, ProviderReference>,
+    providers: BTreeMap<usize, RegisteredProvider>,
     /// Registered resources, by index.
     registered: BTreeMap<usize, Arc<ReferencedResource>>,
-    /// Indices of the resources, by environment and key.
-    by_key: BTreeMap<(&'r str, &'r str), usize>,
+    /// Results of functions, by index.
+    results: BTreeMap<usize, Arc<FunctionResult>>,
     end: ProgramEnd,
     stopped: bool,
     diagnostics: Vec<Diagnostic>,
@@ -162,7 +173,7 @@ impl<'r> Run<'r> {
         root: &'r Urn,
         types: BTreeMap<String, PackageTypes>,
     ) -> Self {
-        let ProgramParts { stack, core, core_resources, resolved, assets } = program;
+        let ProgramParts { stack, core, core_resources, resolved, assets, replies } = program;
         let mut resolver = TypeResolver::new(stack, &types);
         let declared = |(environment, resource): (&'r str, &'r Resource)| {
             let kind = match &resource.implementation {
@@ -177,12 +188,22 @@ impl<'r> Run<'r> {
         let has_components = types.values().any(PackageTypes::has_components);
         let child_plugins =
             if has_components { packages::plugins_for_children(stack, core_resources) } else { Vec::new() };
-        let by_key: BTreeMap<_, _> = resources
-            .iter()
-            .enumerate()
-            .map(|(index, declared)| ((declared.environment, declared.resource.key.as_str()), index))
+        let called = stack.functions.iter().enumerate().filter(|(_, function)| function.is_enabled);
+        let functions: BTreeMap<_, _> = called
+            .map(|(index, function)| (index, resolver.resolve_function(function.plugin, &function.token_text)))
             .collect();
+        let nodes = NodeIndices::new(stack);
         let (mut missing_dependencies, mut dependents) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
+        let mut depend = |node: GraphNode, on: BTreeSet<GraphNode>| {
+            missing_dependencies.insert(node, on.len());
+            on.into_iter().for_each(|dependency| dependents.entry(dependency).or_default().push(node));
+        };
+        for index in functions.keys() {
+            let function = &stack.functions[*index];
+            let named = dependencies_of_function(function).filter_map(|(name, _)| nodes.find(name));
+            let on = named.chain([GraphNode::Provider(function.plugin)]).collect();
+            depend(GraphNode::Function(*index), on);
+        }
         for (index, declared) in resources.iter().enumerate() {
             let DeclaredResource { environment, resource, kind } = declared;
             // Children of a component use these plugins, so the component depends on all of them.
@@ -192,12 +213,8 @@ impl<'r> Run<'r> {
                 ResourceKind::Core { .. } => None,
             };
             let providers = of_children.iter().copied().chain(provider).map(GraphNode::Provider);
-            let named = dependencies(resource).filter_map(|(key, _)| by_key.get(&(*environment, key)).copied());
-            let node_dependencies: BTreeSet<_> = named.map(GraphNode::Resource).chain(providers).collect();
-            missing_dependencies.insert(GraphNode::Resource(index), node_dependencies.len());
-            for dependency in node_dependencies {
-                dependents.entry(dependency).or_default().push(GraphNode::Resource(index));
-            }
+            let named = dependencies(environment, resource).filter_map(|(name, _)| nodes.find(name));
+            depend(GraphNode::Resource(index), named.chain(providers).collect());
         }
         // A plugin that only core types use is not registered, because each core resource registers its own provider.
         let core_packages = packages::core_type_packages(stack, core_resources);
@@ -215,6 +232,7 @@ impl<'r> Run<'r> {
             core,
             resolved,
             assets,
+            replies,
             registrar,
             effects,
             root,
@@ -223,12 +241,14 @@ impl<'r> Run<'r> {
             mode,
             shared: Arc::default(),
             resources,
+            functions,
+            nodes,
             missing_dependencies,
             dependents,
             ready,
             providers: BTreeMap::new(),
             registered: BTreeMap::new(),
-            by_key,
+            results: BTreeMap::new(),
             end: ProgramEnd::Completed,
             stopped: false,
             diagnostics: Vec::new(),
@@ -270,19 +290,35 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Returns whether a registration takes one of the slots of `--parallel`. A component and a core resource take none: they
+    /// Returns whether a node takes one of the slots of `--parallel`. A component and a core resource take none: they
     /// wait for resources that do.
     fn takes_slot(&self, node: GraphNode) -> bool {
-        let GraphNode::Resource(index) = node else { return false };
+        let index = match node {
+            GraphNode::Provider(_) => return false,
+            GraphNode::Function(_) => return true,
+            GraphNode::Resource(index) => index,
+        };
         let declared = &self.resources[index];
         matches!(declared.kind, ResourceKind::Plugin { .. }) && !declared.is_component()
     }
 
+    fn is_done(&self, node: GraphNode) -> bool {
+        match node {
+            GraphNode::Provider(plugin) => self.providers.contains_key(&plugin),
+            GraphNode::Function(index) => self.results.contains_key(&index),
+            GraphNode::Resource(index) => self.registered.contains_key(&index),
+        }
+    }
+
     fn handle_outcome(&mut self, outcome: RegistrationOutcome) {
         let node = match outcome {
-            RegistrationOutcome::Provider(plugin, reference) => {
-                self.providers.insert(plugin, reference);
+            RegistrationOutcome::Provider(plugin, provider) => {
+                self.providers.insert(plugin, provider);
                 GraphNode::Provider(plugin)
+            }
+            RegistrationOutcome::Function(index, result) => {
+                self.results.insert(index, Arc::new(result));
+                GraphNode::Function(index)
             }
             RegistrationOutcome::Resource(index, resource) => {
                 self.registered.insert(index, Arc::new(resource));
@@ -315,17 +351,14 @@ impl<'r> Run<'r> {
     fn start(&self, node: GraphNode) -> BoxFuture<'r, RegistrationOutcome> {
         match node {
             GraphNode::Provider(plugin) => self.start_provider(plugin),
+            GraphNode::Function(index) => self.start_function(index),
             GraphNode::Resource(index) => self.start_resource(index),
         }
     }
 
     fn start_resource(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
         let DeclaredResource { environment, resource, kind } = &self.resources[index];
-        let mut referenced = ReferencedResources::new(self.mode);
-        let registered = |key| self.registered.get(self.by_key.get(&(*environment, key))?);
-        for (key, dependency) in dependencies(resource).filter_map(|(key, _)| Some((key, registered(key)?))) {
-            referenced.insert(environment, key, dependency.clone());
-        }
+        let referenced = self.referenced(dependencies(environment, resource).map(|(name, _)| name));
         match kind {
             ResourceKind::Plugin { plugin, resolved } => {
                 self.start_plugin_resource(index, resolved, *plugin, referenced)
@@ -334,21 +367,25 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn start_provider(&self, index: usize) -> BoxFuture<'r, RegistrationOutcome> {
-        let mut goal = goals::provider(&self.stack.plugins[index], index, self.root, self.resolved);
-        let types = self.types.get(self.stack.plugins[index].name());
-        if let Some(type_info) = types.and_then(|types| types.get(goal.type_token.as_str())) {
-            goals::apply_type_info(&mut goal, &type_info);
-            goal.aliases.extend(goals::type_aliases(&type_info.former_types));
-        }
-        let registrar = self.registrar;
-        Box::pin(async move {
-            match registrar.register(goal).await {
-                Ok(registered) if registered.result == RegistrationResult::Failed => RegistrationOutcome::Failed,
-                Ok(registered) => RegistrationOutcome::Provider(index, registered.as_provider_reference()),
-                Err(_) => RegistrationOutcome::Halted,
+    /// Returns what these nodes have come to, as far as they are done.
+    fn referenced<'n>(&self, names: impl Iterator<Item = NodeName<'n>>) -> ReferencedResources {
+        let mut referenced = ReferencedResources::new(self.mode);
+        for name in names {
+            match (name, self.nodes.find(name)) {
+                (NodeName::Resource(environment, key), Some(GraphNode::Resource(index))) => {
+                    if let Some(resource) = self.registered.get(&index) {
+                        referenced.insert(environment, key, Arc::clone(resource));
+                    }
+                }
+                (NodeName::Function(environment, name), Some(GraphNode::Function(index))) => {
+                    if let Some(result) = self.results.get(&index) {
+                        referenced.insert_function(environment, name, Arc::clone(result));
+                    }
+                }
+                _ => {}
             }
-        })
+        }
+        referenced
     }
 
     fn start_plugin_resource(
@@ -359,7 +396,7 @@ impl<'r> Run<'r> {
         referenced: ReferencedResources,
     ) -> BoxFuture<'r, RegistrationOutcome> {
         let DeclaredResource { environment, resource, .. } = self.resources[resource_index];
-        let provider = self.providers.get(&plugin).cloned();
+        let provider = self.providers.get(&plugin).map(|provider| provider.reference.clone());
         let provider = provider.expect("a resource starts after the provider of its plugin, on which it depends");
         let depends_on = goals::named(&resource.options.depends_on, environment, &referenced);
         let (token, root) = (resolved.token.as_str(), self.root);
@@ -395,14 +432,6 @@ impl<'r> Run<'r> {
                 Err(_) => RegistrationOutcome::Halted,
             }
         })
-    }
-
-    /// Returns the providers that children of components use, by package.
-    fn providers_of_children(&self) -> BTreeMap<String, ProviderReference> {
-        let named = self.child_plugins.iter().filter_map(|plugin| {
-            Some((self.stack.plugins[*plugin].package().to_owned(), self.providers.get(plugin)?.clone()))
-        });
-        named.collect()
     }
 
     fn start_core_resource(
@@ -442,59 +471,5 @@ impl<'r> Run<'r> {
                 Err(RecipeError::Diagnostic(diagnostic)) => RegistrationOutcome::Diagnostic(diagnostic),
             }
         })
-    }
-
-    /// Registers the stack outputs all at once. Registers none if an output refers to a resource that is not
-    /// registered.
-    async fn register_outputs(&mut self) {
-        if self.stopped {
-            return;
-        }
-        let outputs = self.evaluate_outputs().unwrap_or_else(|diagnostic| {
-            self.end = ProgramEnd::Failed;
-            self.diagnostics.push(*diagnostic);
-            None
-        });
-        if let Some(outputs) = outputs
-            && self.registrar.register_outputs(self.root, outputs).await.is_err()
-        {
-            self.end = ProgramEnd::Failed;
-        }
-    }
-
-    fn evaluate_outputs(&self) -> Result<Option<PropertyMap>, Box<Diagnostic>> {
-        let mut outputs = PropertyMap::new();
-        for resource in self.registered.values() {
-            let ReferencedResource::Core(provisioned) = &**resource else { continue };
-            for (name, value) in provisioned.stack_outputs.clone() {
-                let value = if self.mode == ResolveMode::Apply { without_unknowns(value) } else { value };
-                goals::insert_output(&mut outputs, &name, value);
-            }
-        }
-        for output in &self.stack.outputs {
-            let mut referenced = ReferencedResources::new(self.mode);
-            for reference in references(&output.value) {
-                let indices = reference.targets().filter_map(|key| Some((key, self.find_target(reference, key)?)));
-                for (key, index) in indices {
-                    let Some(target) = self.registered.get(&index) else { return Ok(None) };
-                    referenced.insert(self.resources[index].environment, key, target.clone());
-                }
-            }
-            if outputs.contains_key(&output.name) {
-                let summary =
-                    MessageText::new(format_args!("the output {:?} is already exported by a core type", output.name));
-                return Err(Diagnostic::error(Code("duplicate-output"), output.span, summary).into());
-            }
-            goals::insert_output(&mut outputs, &output.name, referenced.evaluate(&output.value, None)?.value);
-        }
-        Ok(Some(outputs))
-    }
-
-    /// Returns the index of a resource that a reference of an output refers to; `None` for one that is switched off: its default counts.
-    fn find_target(&self, reference: &Reference, key: &str) -> Option<usize> {
-        let Some(environment) = reference.environment.as_deref() else {
-            return self.by_key.iter().find(|((_, known), _)| *known == key).map(|(_, index)| *index);
-        };
-        self.by_key.get(&(environment, key)).copied()
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn check(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Sc
                 let short = TypeToken::new(&resolved.token).short_form().into_owned();
                 let subject = format!("the type {short}");
                 let subject = subject.as_str();
-                let checked = CheckedType { subject, info, types };
+                let checked = CheckedType { subject, noun: "property", info, types };
                 let values = CheckedValue { subject: Some(subject), ..unchecked };
                 let mut check = PropertyCheck { checked, values, findings: &mut findings };
                 check.check(&resource.config, &PropertyPath::default(), &info.inputs);
@@ -101,7 +101,7 @@ fn check_configurations(stack: &Stack, types: &BTreeMap<String, PackageTypes>, f
             ..Message::new(Severity::Warning, text)
         };
         let subject = format!("the configuration of package {}", declaration.package());
-        let checked = CheckedType { subject: &subject, info: &info, types };
+        let checked = CheckedType { subject: &subject, noun: "property", info: &info, types };
         let values = CheckedValue { subject: Some(subject.as_str()), checks_scalars: false, warning: &warning };
         let mut check = PropertyCheck { checked, values, findings };
         check.check(&declaration.config, &PropertyPath::default(), &info.inputs);
@@ -143,25 +143,27 @@ fn unknown_type(resource: &Resource, text: &str, plugin: &str, names: &Arc<[Stri
         .help("`sc schema-gen` writes a list of the types of the plugins")
 }
 
-/// Type of a resource or a provider, with the types of its package.
+/// Type of a resource or a provider, or a function, with the types of its package.
 #[derive(Clone, Copy)]
-struct CheckedType<'t> {
+pub(super) struct CheckedType<'t> {
     /// Words for the type in messages.
-    subject: &'t str,
-    info: &'t TypeInfo,
-    types: &'t PackageTypes,
+    pub(super) subject: &'t str,
+    /// Word for one of its inputs: a property or an argument.
+    pub(super) noun: &'t str,
+    pub(super) info: &'t TypeInfo,
+    pub(super) types: &'t PackageTypes,
 }
 
-/// Check of the properties of one resource or provider.
-struct PropertyCheck<'t, 'f> {
-    checked: CheckedType<'t>,
-    values: CheckedValue<'t>,
-    findings: &'f mut SchemaFindings,
+/// Check of the properties of one resource or provider, or of the arguments of a function.
+pub(super) struct PropertyCheck<'t, 'f> {
+    pub(super) checked: CheckedType<'t>,
+    pub(super) values: CheckedValue<'t>,
+    pub(super) findings: &'f mut SchemaFindings,
 }
 
 impl PropertyCheck<'_, '_> {
     /// Checks the entries of a mapping, which is the config of the resource or an object in it, at this path.
-    fn check(&mut self, mapping: &Node, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) {
+    pub(super) fn check(&mut self, mapping: &Node, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) {
         for entry in mapping.as_mapping().into_iter().flatten() {
             let path = path.child(Element::Key(entry.key.clone()));
             let Some(property) = known.get(&entry.key) else {
@@ -215,17 +217,22 @@ impl PropertyCheck<'_, '_> {
 
 impl CheckedType<'_> {
     fn unknown_property(self, entry: &Entry, path: &PropertyPath, known: &BTreeMap<String, InputInfo>) -> Diagnostic {
-        let summary = MessageText::new(format_args!("{} has no property {:?}", self.subject, path.to_string()));
+        let is_first = path.elements().len() == 1;
+        let noun = if is_first { self.noun } else { "property" };
+        let summary = MessageText::new(format_args!("{} has no {noun} {:?}", self.subject, path.to_string()));
         let unknown = Diagnostic::error(UNKNOWN_PROPERTY, entry.key_span, summary);
-        if path.elements().len() == 1 && self.info.outputs.contains_key(&entry.key) {
-            return unknown.help("it is an output, which the provider computes");
+        if is_first && self.info.outputs.contains_key(&entry.key) {
+            return unknown.help(match self.noun {
+                "argument" => "it is a result of the function",
+                _ => "it is an output, which the provider computes",
+            });
         }
         let names: Arc<[String]> = known.keys().cloned().collect();
         let unknown = unknown.did_you_mean_one_of(&entry.key, &names);
         if known.is_empty() {
-            return unknown.help("it has no properties");
+            return unknown.help(if self.noun == "argument" { "it has no arguments" } else { "it has no properties" });
         }
-        let of = if path.elements().len() == 1 { "it has" } else { "the object has" };
+        let of = if is_first { "it has" } else { "the object has" };
         unknown.help(format_args!("{of} {}", first_names(known.keys().cloned())))
     }
 }

@@ -8,7 +8,7 @@ use bridge::host::{NestedObjects, ObjectInfo, PackageTypes, TypeInfo, expand_ind
 use config::{Resource, ResourceImplementation, Stack};
 use pulumi_proto::urn::TypeToken;
 
-/// Type of a plugin resource.
+/// Type of a plugin resource, or a function, whose arguments are the inputs and whose results are the outputs.
 #[derive(Debug)]
 pub(super) struct ResolvedType {
     /// Token of the type in the schema; without a schema of the type, the text of the file.
@@ -41,6 +41,19 @@ impl ResolvedType {
             former_types.push(expanded);
         }
         Self { token, info, right_case, former_types, types: types.cloned().unwrap_or_default() }
+    }
+
+    /// Resolves the text of a function by the schema of its package, if there is one.
+    pub(super) fn of_function(text: &str, types: Option<&PackageTypes>) -> Self {
+        let resolved = types.and_then(|types| types.resolve_function(text));
+        let in_other_case = match resolved {
+            Some(_) => None,
+            None => types.and_then(|types| types.resolve_function_in_any_case(text)),
+        };
+        let token = resolved.or(in_other_case).map_or_else(|| expand_index_module(text).into_owned(), str::to_owned);
+        let right_case = in_other_case.map(|token| TypeToken::new(token).short_form().into_owned());
+        let info = types.and_then(|types| types.function(&token)).map(Cow::into_owned);
+        Self { token, info, right_case, former_types: Vec::new(), types: types.cloned().unwrap_or_default() }
     }
 
     /// Returns an object type of the package.
@@ -89,24 +102,43 @@ pub(super) fn resolve_all(stack: &Stack, types: &BTreeMap<String, PackageTypes>)
     stack.resources().map(resolve).collect()
 }
 
+/// Resolves the functions of a stack, in the order of [`Stack::functions`].
+pub(super) fn resolve_functions(stack: &Stack, types: &BTreeMap<String, PackageTypes>) -> Vec<Arc<ResolvedType>> {
+    let mut resolver = TypeResolver::new(stack, types);
+    let functions = stack.functions.iter();
+    functions.map(|function| resolver.resolve_function(function.plugin, &function.token_text)).collect()
+}
+
 /// Resolver of the types of a stack. Resources of one type share the result.
 pub(super) struct TypeResolver<'s> {
     stack: &'s Stack,
     types: &'s BTreeMap<String, PackageTypes>,
     resolved: BTreeMap<(usize, String), Arc<ResolvedType>>,
+    functions: BTreeMap<(usize, String), Arc<ResolvedType>>,
 }
 
 impl<'s> TypeResolver<'s> {
     /// Creates a resolver. `types` are the types of the packages, by name of the plugin.
     pub(super) fn new(stack: &'s Stack, types: &'s BTreeMap<String, PackageTypes>) -> Self {
-        Self { stack, types, resolved: BTreeMap::new() }
+        Self { stack, types, resolved: BTreeMap::new(), functions: BTreeMap::new() }
     }
 
     /// Resolves a type, given the index of its plugin and its text in server.yaml.
     pub(super) fn resolve(&mut self, plugin: usize, type_text: &str) -> Arc<ResolvedType> {
-        let Self { stack, types, resolved } = self;
-        let of_package = || stack.plugins.get(plugin).and_then(|declared| types.get(declared.name()));
-        let known = resolved.entry((plugin, type_text.to_owned()));
-        Arc::clone(known.or_insert_with(|| ResolvedType::new(type_text, of_package()).into()))
+        let types = self.types_of(plugin);
+        let known = self.resolved.entry((plugin, type_text.to_owned()));
+        Arc::clone(known.or_insert_with(|| ResolvedType::new(type_text, types).into()))
+    }
+
+    /// Resolves a function, given the index of its plugin and its text in server.yaml.
+    pub(super) fn resolve_function(&mut self, plugin: usize, text: &str) -> Arc<ResolvedType> {
+        let types = self.types_of(plugin);
+        let known = self.functions.entry((plugin, text.to_owned()));
+        Arc::clone(known.or_insert_with(|| ResolvedType::of_function(text, types).into()))
+    }
+
+    /// Returns the types of the package of a plugin.
+    fn types_of(&self, plugin: usize) -> Option<&'s PackageTypes> {
+        self.stack.plugins.get(plugin).and_then(|declared| self.types.get(declared.name()))
     }
 }

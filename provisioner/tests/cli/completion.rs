@@ -49,7 +49,7 @@ outputs: { token: one, tide: two }
         ("output ti", "tide"),
         ("stack ls --profile t", "test"),
         ("prov", "provision"),
-        ("pl", "plugin"),
+        ("pl", "plan plugin"),
         ("stack l", "ls"),
         ("stack out", "outputs"),
         ("secrets enc", "encrypt"),

@@ -12,8 +12,8 @@ use engine::StopSignals;
 use engine::events::{Event, EventSink, Outcome};
 use engine::masking::SecretMasker;
 use provisioner::operation::{
-    Agreement, FetchRules, PluginSettings, ProcessIdentity, ProvisionOptions, Report, RunInputs, RunOptions, Selection,
-    SetupError, Stacks, StacksRead, StacksRequest, provision, secrets_diagnostic,
+    Agreement, FetchRules, PluginSettings, ProcessIdentity, ProvisionOptions, Report, ResumedChanges, RunInputs,
+    RunOptions, Selection, SetupError, Stacks, StacksRead, StacksRequest, provision, secrets_diagnostic,
 };
 use pulumi_proto::property::PropertyValue;
 use state::secrets::SecretsError;
@@ -102,7 +102,7 @@ async fn provision_as(folder: &Path, environment: &[(&str, &str)]) -> Report {
     assert_eq!(stacks.check_passphrases(), []);
     let stack = stacks.requested().next().unwrap();
     let (access, resumed) = stacks.access(stack, |_| ()).await.unwrap();
-    assert_eq!(resumed, None);
+    assert_eq!(resumed, ResumedChanges::default());
     let inputs = RunInputs {
         plugins: PluginSettings::new(&stacks, Spawner::unsupervised(), PluginPool::new()).unwrap(),
         events: Arc::new(Events::default()),

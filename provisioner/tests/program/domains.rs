@@ -177,7 +177,7 @@ fn mistakes_are_reported_at_their_lines() {
 
     error[misplaced-reference]: `${resource:a.region}` is not allowed here
      --> .sc/stacks/s/server.yaml:3:85
-      = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`
+      = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, in `arguments` of a function, and in `outputs`
 
     error[missing-registrar]: `domain` needs a registrar, which the stack does not have
      --> .sc/stacks/s/server.yaml:7:62

@@ -13,6 +13,7 @@ mod defaults;
 mod domains;
 mod example;
 mod failures;
+mod functions;
 mod gcp_types;
 mod helm;
 mod missing_outputs;

@@ -41,7 +41,13 @@ fn closed_sections_have_same_keys_in_schema_and_reader() {
             + options
             + " } } } } } }\n"
     };
+    let function = |keys: &str| {
+        plugin("source: { type: local, path: p }")
+            + &format!("resources: {{ functions: {{ f: {{ function: 'acme:f', {keys} }} }} }}\n")
+    };
     let table = [
+        ("/$defs/function", function("zzz: 1")),
+        ("/$defs/function/properties/options", function("options: { zzz: 1 }")),
         ("/$defs/plugin", plugin("source: { type: local, path: p }, zzz: 1")),
         ("/$defs/plugin/properties/goPlugin", plugin("source: { type: local, path: p }, goPlugin: { zzz: 1 }")),
         ("/$defs/options", resource("zzz: 1")),

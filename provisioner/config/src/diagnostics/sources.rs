@@ -123,6 +123,11 @@ impl SourceFiles {
         FileId(id)
     }
 
+    /// Returns all files, in the order in which they were read.
+    pub fn iter(&self) -> impl Iterator<Item = &SourceFile> {
+        self.0.iter()
+    }
+
     /// Returns the files with a name, in any folder.
     pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = FileId> {
         let is_named = move |file: &SourceFile| file.path.rsplit('/').next() == Some(name);

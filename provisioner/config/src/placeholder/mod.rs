@@ -8,6 +8,7 @@
 mod each;
 mod keys;
 mod namespaces;
+mod outputs;
 mod paths;
 mod positions;
 mod resolve;

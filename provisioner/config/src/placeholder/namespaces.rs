@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 
-use super::syntax::{NAMESPACES, Placeholder};
+use super::syntax::{FUNCTION, NAMESPACES, Placeholder};
 use crate::process_context::{ProcessContext, Repository};
 use crate::secret_text::SecretText;
 use crate::secrets::Secrets;
+use crate::stack_outputs::ReadableStacks;
 
 /// Sources of the values of a stack's placeholders.
 #[derive(Clone, Copy)]
 pub(crate) struct Namespaces<'a> {
     /// Name of the stack.
     pub(crate) stack: &'a str,
+    /// The Pulumi project.
+    pub(crate) project: &'a str,
     /// Variables of the stack.
     pub(crate) variables: &'a BTreeMap<String, String>,
     /// Secrets of the stack.
@@ -22,6 +25,8 @@ pub(crate) struct Namespaces<'a> {
     pub(crate) process_context: &'a ProcessContext,
     /// The repository.
     pub(crate) repository: &'a Repository,
+    /// Stacks whose outputs may be read.
+    pub(crate) stacks: ReadableStacks<'a>,
     /// Treatment of values that another process may have.
     pub(crate) missing: MissingValues,
 }
@@ -51,7 +56,7 @@ pub(crate) enum PlaceholderValue {
     Unknown,
     /// A secret text that this process does not have.
     UnknownSecret,
-    /// An output of a resource, which exists only once the resource is registered.
+    /// An output of a resource, or a result of a function, which exists only in a run.
     Reference,
     /// The namespace exists but has no such path.
     Missing,
@@ -106,7 +111,7 @@ impl Namespaces<'_> {
             "git" => public(self.lookup_git(path)),
             "date" => public(self.lookup_date(path).or_else(default)),
             "user" => public(self.lookup_user(path)),
-            "resource" => PlaceholderValue::Reference,
+            "resource" | FUNCTION => PlaceholderValue::Reference,
             _ => default().map_or(PlaceholderValue::UnknownNamespace, PlaceholderValue::Public),
         }
     }

@@ -23,24 +23,42 @@ pub(crate) fn split_entry(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the steps of the path of a reference: names after dots, and list indices, which may be in brackets
-/// (`list[0].name`). `None` for another text.
-pub(super) fn path_steps(path: &str) -> Option<Vec<String>> {
+/// Splits `NAME.path` or `NAME[step].path` into the name of a function and the rest, which begins with `.` or `[` or is empty.
+pub(super) fn split_function(target: &str) -> (&str, &str) {
+    target.split_at(target.find(['.', '[']).unwrap_or(target.len()))
+}
+
+/// Returns the steps of a path after a name (`.list[0].name`, `[a.b]`); empty for an empty path, `None` for another text.
+pub(super) fn steps_after_name(path: &str) -> Option<Vec<String>> {
     let mut steps = Vec::new();
-    for part in path.split('.') {
-        let (name, mut indices) = part.split_at(part.find('[').unwrap_or(part.len()));
-        if name.is_empty() {
+    let mut rest = path;
+    while !rest.is_empty() {
+        let step;
+        (step, rest) = match rest.strip_prefix('[') {
+            Some(bracket) => {
+                let (text, rest) = bracket.split_once(']').filter(|(text, _)| !text.is_empty() && *text != "*")?;
+                let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+                let index = text.parse::<usize>().ok().filter(|_| is_number);
+                (index.map_or_else(|| text.to_owned(), |index| index.to_string()), rest)
+            }
+            None => {
+                let name = rest.strip_prefix('.')?;
+                let (name, rest) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
+                (name.to_owned(), rest)
+            }
+        };
+        if step.is_empty() {
             return None;
         }
-        steps.push(name.to_owned());
-        while !indices.is_empty() {
-            let (index, rest) = indices.strip_prefix('[')?.split_once(']')?;
-            let is_number = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
-            steps.push(is_number.then(|| index.parse::<usize>().ok())??.to_string());
-            indices = rest;
-        }
+        steps.push(step);
     }
     Some(steps)
+}
+
+/// Returns the steps of the path of a reference: names after dots, and indices or texts in brackets (`list[0].name`,
+/// `tags[a.b]`). `None` for another text.
+pub(super) fn path_steps(path: &str) -> Option<Vec<String>> {
+    steps_after_name(&format!(".{path}"))
 }
 
 #[cfg(test)]
@@ -48,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn index_of_a_list_is_a_step_with_or_without_brackets() {
+    fn index_or_text_in_brackets_is_a_step() {
         let steps = |path| path_steps(path).map(|steps| steps.join(" "));
         for (path, expected) in [
             ("a", "a"),
@@ -56,11 +74,22 @@ mod tests {
             ("list[0].name", "list 0 name"),
             ("lists[10][2]", "lists 10 2"),
             ("a.b-c[007].d", "a b-c 7 d"),
+            ("tags[a.b/c].x", "tags a.b/c x"),
+            ("a[x][-1]", "a x -1"),
         ] {
             assert_eq!(steps(path).as_deref(), Some(expected), "{path}");
         }
-        for path in ["", ".", "a.", "a..b", "[0]", "a.[0]", "a[", "a[]", "a[x]", "a[-1]", "a[+1]", "a[0]b", "a[0"] {
+        for path in ["", ".", "a.", "a..b", "[0]", "a.[0]", "a[", "a[]", "a[*]", "a[0]b", "a[0"] {
             assert_eq!(steps(path), None, "{path}");
         }
+        let of_function = |target| {
+            let (name, path) = split_function(target);
+            steps_after_name(path).map(|steps| format!("{name}: {}", steps.join(" ")))
+        };
+        for (target, expected) in [("zones", "zones: "), ("zones.names[0]", "zones: names 0"), ("z[a.b].c", "z: a.b c")]
+        {
+            assert_eq!(of_function(target).as_deref(), Some(expected), "{target}");
+        }
+        assert_eq!(of_function("zones."), None);
     }
 }

@@ -7,11 +7,16 @@ use bridge::message_text::MessageText;
 
 use super::each::Each;
 use super::namespaces::{GIT, MissingValues, Namespaces, PlaceholderValue, UsedSecrets};
-use super::paths::{path_steps, split_entry, split_target};
+use super::paths::{path_steps, split_entry, split_function, split_target, steps_after_name};
 use super::positions::PlaceholderPositions;
-use super::syntax::{EACH, Fault, MalformedPlaceholder, Misspelled, NAMESPACES, Piece, Placeholder, pieces};
+use super::syntax::{
+    EACH, FUNCTION, Fault, MalformedPlaceholder, Misspelled, NAMESPACES, OUTPUT, Piece, Placeholder, pieces,
+};
 use crate::diagnostics::{Code, Diagnostic, SourceFiles, Span};
-use crate::tree::{Entry, InterpolatedString, Mapping, Node, Part, Reference, ReferencedInstances, Scalar, Value};
+use crate::stack_outputs::{DecidingReference, OutputReference};
+use crate::tree::{
+    Entry, InterpolatedString, Mapping, Node, Part, Reference, ReferenceKind, ReferencedInstances, Scalar, Value,
+};
 
 const UNRESOLVED: Code = Code("unresolved-placeholder");
 
@@ -21,18 +26,27 @@ const LITERAL_HELP: &str =
 /// Namespaces that are resolved when a client stack is deployed (docs/spec/simple-container.md#3.1).
 const CLIENT_NAMESPACES: [&str; 2] = ["resource", "dependency"];
 
-/// Rule for `${resource:…}` in a tree.
+/// Rule for `${resource:…}` and `${function:…}` in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReferenceRule {
-    /// Not allowed.
+    /// Not allowed, and `${output:…}` is not, either.
     Rejected,
+    /// Only what is known before the run: `${output:…}`, and `${function:…}`, which is called before it.
+    KnownBefore,
     /// Kept as text, and `${dependency:…}` as well. The deployment of a client stack resolves both. With a default, both
     /// are replaced by the default, as in the Go program.
     Kept,
-    /// `KEY.PATH` in the same environment.
+    /// `KEY.PATH` in the same environment, or `ENV/KEY.PATH`.
     SameEnvironment,
-    /// `ENV/KEY.PATH`, or `KEY.PATH` if the key is unique.
+    /// `ENV/KEY.PATH`, or `KEY.PATH` if the key is unique, as in outputs.
     AnyEnvironment,
+}
+
+impl ReferenceRule {
+    /// Returns true for a placeholder of an output of another stack, or of a function that is called before the run.
+    pub(super) fn is_early(self, placeholder: &Placeholder<'_>) -> bool {
+        placeholder.namespace == OUTPUT || (placeholder.namespace == FUNCTION && self == Self::KnownBefore)
+    }
 }
 
 /// Resolves placeholders and collects diagnostics.
@@ -47,6 +61,12 @@ pub(crate) struct Resolver<'a> {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Secrets and auth entries used so far.
     pub(crate) used: UsedSecrets,
+    /// Outputs of other stacks that were read so far.
+    pub(crate) outputs_read: Vec<OutputReference>,
+    /// Functions whose results are needed before the run, where they are needed.
+    pub(crate) deciding: Vec<DecidingReference>,
+    /// Environment of the resource that is read.
+    pub(crate) environment: Option<String>,
     /// Placeholders whose values are unknown.
     pub(crate) unknown: BTreeSet<String>,
 }
@@ -61,6 +81,9 @@ impl<'a> Resolver<'a> {
             each: None,
             diagnostics: Vec::new(),
             used: UsedSecrets::default(),
+            outputs_read: Vec::new(),
+            deciding: Vec::new(),
+            environment: None,
             unknown: BTreeSet::new(),
         }
     }
@@ -94,6 +117,9 @@ impl<'a> Resolver<'a> {
             return Value::Scalar(scalar.clone());
         }
         if let Some(value) = self.each.as_ref().and_then(|each| each.whole_value(&scalar.text)) {
+            return value;
+        }
+        if let Some(value) = self.whole_output(&scalar.text, span, references) {
             return value;
         }
         let mut string = InterpolatedString { parts: Vec::new(), secret: false };
@@ -134,6 +160,10 @@ impl<'a> Resolver<'a> {
                 Some(each) => each.insert(placeholder, at, into),
                 None => Err(misplaced_each_error(placeholder, at)),
             };
+            return inserted.unwrap_or_else(|diagnostic| self.keep_unresolved(placeholder, *diagnostic, into));
+        }
+        if references.is_early(placeholder) {
+            let inserted = self.insert_output(placeholder, at, references, into);
             return inserted.unwrap_or_else(|diagnostic| self.keep_unresolved(placeholder, *diagnostic, into));
         }
         match self.namespaces.lookup(placeholder, &mut self.used) {
@@ -196,18 +226,24 @@ impl<'a> Resolver<'a> {
         references: ReferenceRule,
     ) -> Result<Reference, Box<Diagnostic>> {
         let format = match references {
-            ReferenceRule::Rejected | ReferenceRule::Kept => {
+            ReferenceRule::Rejected | ReferenceRule::KnownBefore | ReferenceRule::Kept => {
                 let summary = MessageText::new(format_args!("`{}` is not allowed here", placeholder.raw));
                 return Err(Diagnostic::error(Code("misplaced-reference"), at, summary)
-                    .help("`${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`")
+                    .help(format_args!(
+                        "`${{{}:…}}` is allowed in `config` and `replacementTrigger` of a resource, in `arguments` of a function, and in `outputs`",
+                        placeholder.namespace
+                    ))
                     .into());
             }
-            ReferenceRule::SameEnvironment => "${resource:KEY.PATH}",
-            ReferenceRule::AnyEnvironment => "${resource:ENV/KEY.PATH}",
+            ReferenceRule::SameEnvironment => "KEY.PATH",
+            ReferenceRule::AnyEnvironment => "ENV/KEY.PATH",
         };
+        if placeholder.namespace == FUNCTION {
+            return parse_function(placeholder, at);
+        }
         let malformed = || -> Box<Diagnostic> {
             let summary = MessageText::new(format_args!(
-                "resource placeholder requires format {format}, got: {}",
+                "resource placeholder requires format ${{resource:{format}}}, got: {}",
                 placeholder.raw
             ));
             Diagnostic::error(Code("malformed-reference"), at, summary).into()
@@ -215,12 +251,8 @@ impl<'a> Resolver<'a> {
         let target = placeholder.path.unwrap_or_default();
         // A slash in brackets is part of the key of an entry.
         let before_entry = &target[..target.find('[').unwrap_or(target.len())];
-        let environment_end = before_entry.find('/');
-        let (environment, target) = match environment_end.map(|at| (&target[..at], &target[at + 1..])) {
-            Some(_) if references == ReferenceRule::SameEnvironment => {
-                return Err(malformed().help("a resource refers to resources of its own environment only").into());
-            }
-            Some((environment, target)) => (Some(environment), target),
+        let (environment, target) = match before_entry.find('/') {
+            Some(at) => (Some(&target[..at]), &target[at + 1..]),
             None => (None, target),
         };
         let (resource, path) = split_target(target);
@@ -236,7 +268,7 @@ impl<'a> Resolver<'a> {
             Some("*") => ReferencedInstances::All(Vec::new()),
             Some(entry) => ReferencedInstances::One(entry.to_owned()),
         };
-        Ok(Reference { environment, resource, instances, path, default, span: at })
+        Ok(Reference { kind: ReferenceKind::Resource, environment, resource, instances, path, default, span: at })
     }
 
     /// Returns the paths of a namespace, collected once.
@@ -306,6 +338,8 @@ fn malformed_error(malformed: &MalformedPlaceholder<'_>, at: Span) -> Diagnostic
         Fault::Unclosed => {
             let path = match beginning {
                 "${resource:" => "KEY.PATH",
+                "${output:" => "STACK.NAME",
+                "${function:" => "NAME.PATH",
                 _ => "NAME",
             };
             let example = if malformed.has_namespace() { beginning } else { "${env:" };
@@ -321,6 +355,34 @@ fn malformed_error(malformed: &MalformedPlaceholder<'_>, at: Span) -> Diagnostic
         }
     };
     Diagnostic::error(Code("malformed-placeholder"), at, summary).help(help).help(LITERAL_HELP)
+}
+
+/// Reads the placeholder of a function: `NAME`, `NAME.PATH` or `ENV/NAME.PATH`.
+pub(super) fn parse_function(placeholder: &Placeholder<'_>, at: Span) -> Result<Reference, Box<Diagnostic>> {
+    let target = placeholder.path.unwrap_or_default();
+    let before_bracket = &target[..target.find('[').unwrap_or(target.len())];
+    let (environment, target) = match before_bracket.find('/') {
+        Some(at) => (Some(&target[..at]), &target[at + 1..]),
+        None => (None, target),
+    };
+    let (name, path) = split_function(target);
+    let steps = steps_after_name(path).filter(|_| !name.is_empty() && !environment.is_some_and(str::is_empty));
+    let Some(path) = steps else {
+        let summary = MessageText::new(format_args!(
+            "function placeholder requires format ${{function:NAME.PATH}}, got: {}",
+            placeholder.raw
+        ));
+        return Err(Diagnostic::error(Code("malformed-reference"), at, summary).into());
+    };
+    Ok(Reference {
+        kind: ReferenceKind::Function,
+        environment: environment.map(str::to_owned),
+        resource: name.to_owned(),
+        instances: ReferencedInstances::None,
+        path,
+        default: placeholder.default.map(str::to_owned),
+        span: at,
+    })
 }
 
 /// Returns the error of a variable that a check with all values needs.

@@ -2,11 +2,17 @@
 //! nesting or trimming.
 
 /// Names of all namespaces.
-pub(super) const NAMESPACES: [&str; 11] =
-    ["env", "secret", "auth", "var", "stack", "git", "project", "date", "user", "resource", EACH];
+pub(super) const NAMESPACES: [&str; 13] =
+    ["env", "secret", "auth", "var", "stack", "git", "project", "date", "user", "resource", FUNCTION, EACH, OUTPUT];
+
+/// Namespace of the results of functions.
+pub(super) const FUNCTION: &str = "function";
 
 /// Namespace of the current entry of a `forEach`.
 pub(super) const EACH: &str = "each";
+
+/// Namespace of the outputs of other stacks.
+pub(super) const OUTPUT: &str = "output";
 
 const OPENING: &str = "${";
 

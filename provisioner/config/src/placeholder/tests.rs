@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use crate::stack_outputs::ReadableStacks;
+
 use super::{MissingValues, Namespaces, ReferenceRule, Resolver};
 use crate::diagnostics::{Sensitivity, SourceFiles};
 use crate::process_context::{Account, Git, Head, ProcessContext, Repository};
@@ -75,6 +77,8 @@ fn resolve(recorded_context: &Json, input: &str) -> String {
         secrets: &secrets,
         process_context: &process_context,
         repository: &repository,
+        project: "reef",
+        stacks: ReadableStacks { names: &[], references: &[], values: None },
         missing: MissingValues::Reported,
     };
     let mut resolver = Resolver::new(namespaces, &sources);

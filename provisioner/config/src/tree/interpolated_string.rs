@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use pulumi_proto::property::PropertyValue;
+
 use crate::diagnostics::Span;
 
 /// A string that holds references, secrets or unknown values.
 #[derive(Clone, PartialEq)]
 pub struct InterpolatedString {
-    /// Parts to join. A string of a single reference and no text has the type of the referenced value.
+    /// Parts to join. A string of a single reference or value and no text has the type of that value.
     pub parts: Vec<Part>,
     /// A part of the text is secret.
     pub secret: bool,
@@ -18,8 +20,10 @@ pub struct InterpolatedString {
 pub enum Part {
     /// Literal text.
     Text(String),
-    /// An output of another resource.
+    /// An output of another resource, or the result of a function.
     Reference(Reference),
+    /// Value that is no text, which stands alone: a secret list, say.
+    Value(PropertyValue),
     /// A placeholder whose value is not known in this process. A check counts it as met.
     Unknown {
         /// Text of the placeholder, from `${` to `}`.
@@ -27,21 +31,35 @@ pub enum Part {
     },
 }
 
-/// `${resource:KEY.PATH}`, or in `outputs` `${resource:ENV/KEY.PATH}`. A default may follow: `${resource:KEY.PATH:DEFAULT}`.
+/// `${resource:KEY.PATH}` or `${resource:ENV/KEY.PATH}`, or `${function:…}` likewise. A default may follow:
+/// `${resource:KEY.PATH:DEFAULT}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The environment. `None`: the environment of the resource that holds the reference, or the only one with the key.
+    /// Kind of what it refers to.
+    pub kind: ReferenceKind,
+    /// The environment. `None`: of a resource, the environment of what holds the reference, or the only one with the key; of a
+    /// function, once the stack is read, all environments.
     pub environment: Option<String>,
-    /// Key of the resource.
+    /// Key of the resource, or name of the function.
     pub resource: String,
     /// Entries of its `forEach` that are meant.
     pub instances: ReferencedInstances,
-    /// Path of names and list indices in the outputs; not empty.
+    /// Path of names and list indices in the outputs. That of a function may be empty: its whole result.
     pub path: Vec<String>,
     /// Text that takes the place of an output that is missing or null.
     pub default: Option<String>,
     /// Position in the file.
     pub span: Span,
+}
+
+/// Kind of what a reference refers to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// A resource: its outputs.
+    #[default]
+    Resource,
+    /// A function: its result.
+    Function,
 }
 
 /// Entries of a `forEach` that a reference means.
@@ -54,13 +72,29 @@ pub enum ReferencedInstances {
     One(String),
     /// `[*]`: all, in the order of the collection. The keys of their resources.
     All(Vec<String>),
+    /// Not known yet: the collection, or whether the resource is switched on, is decided later. The value is unknown.
+    Undecided,
 }
 
 impl Reference {
-    /// Returns the keys of the resources that it refers to.
+    /// Returns the text of its path, in which a step with a dot or a bracket stands in brackets.
+    pub fn path_text(&self) -> String {
+        let mut text = String::new();
+        for step in &self.path {
+            match step.contains(['.', '[']) {
+                true => text.extend(["[", step, "]"]),
+                false if text.is_empty() => text.push_str(step),
+                false => text.extend([".", step]),
+            }
+        }
+        text
+    }
+
+    /// Returns the keys of the resources that it refers to, or the name of the function.
     pub fn targets(&self) -> impl Iterator<Item = &str> {
         let (all, one) = match &self.instances {
             ReferencedInstances::All(keys) => (keys.as_slice(), None),
+            ReferencedInstances::Undecided => (&[][..], None),
             ReferencedInstances::None | ReferencedInstances::One(_) => (&[][..], Some(self.resource.as_str())),
         };
         all.iter().map(String::as_str).chain(one)
@@ -81,7 +115,7 @@ impl InterpolatedString {
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.parts.iter().filter_map(|part| match part {
             Part::Reference(reference) => Some(reference),
-            Part::Text(_) | Part::Unknown { .. } => None,
+            Part::Text(_) | Part::Value(_) | Part::Unknown { .. } => None,
         })
     }
 
@@ -89,7 +123,7 @@ impl InterpolatedString {
     pub fn known(&self) -> Option<String> {
         self.parts.iter().try_fold(String::new(), |text, part| match part {
             Part::Text(part) => Some(text + part),
-            Part::Reference(_) | Part::Unknown { .. } => None,
+            Part::Reference(_) | Part::Value(_) | Part::Unknown { .. } => None,
         })
     }
 
@@ -102,7 +136,7 @@ impl InterpolatedString {
     pub(crate) fn with_placeholders(&self) -> Option<String> {
         self.parts.iter().try_fold(String::new(), |text, part| match part {
             Part::Text(part) | Part::Unknown { placeholder: part } => Some(text + part),
-            Part::Reference(_) => None,
+            Part::Reference(_) | Part::Value(_) => None,
         })
     }
 }
@@ -120,10 +154,15 @@ impl fmt::Debug for InterpolatedString {
 /// Shows the reference without its default.
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("${resource:")?;
+        f.write_str(match self.kind {
+            ReferenceKind::Resource => "${resource:",
+            ReferenceKind::Function => "${function:",
+        })?;
         if let Some(environment) = &self.environment {
             write!(f, "{environment}/")?;
         }
-        write!(f, "{}.{}}}", self.resource, self.path.join("."))
+        let path = self.path_text();
+        let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+        write!(f, "{}{dot}{path}}}", self.resource)
     }
 }

@@ -6,5 +6,5 @@
 mod interpolated_string;
 mod node;
 
-pub use interpolated_string::{InterpolatedString, Part, Reference, ReferencedInstances};
+pub use interpolated_string::{InterpolatedString, Part, Reference, ReferenceKind, ReferencedInstances};
 pub use node::{Entry, Mapping, Node, Scalar, Value};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::interpolated_string::InterpolatedString;
+use super::interpolated_string::{InterpolatedString, Part, Reference};
 use crate::diagnostics::Span;
 
 /// A value with its position. A value from a YAML alias or merge key has the position of its definition.
@@ -106,6 +106,22 @@ impl Node {
             Value::Interpolated(_) => "a text",
             Value::Sequence(_) => "a list",
             Value::Mapping(_) => "a mapping",
+        }
+    }
+
+    /// Calls a function for each reference in the tree, in order.
+    pub(crate) fn each_reference(&mut self, found: &mut dyn FnMut(&mut Reference)) {
+        match &mut self.value {
+            Value::Scalar(_) => {}
+            Value::Interpolated(string) => {
+                for part in &mut string.parts {
+                    if let Part::Reference(reference) = part {
+                        found(reference);
+                    }
+                }
+            }
+            Value::Sequence(items) => items.iter_mut().for_each(|item| item.each_reference(found)),
+            Value::Mapping(mapping) => mapping.0.iter_mut().for_each(|entry| entry.value.each_reference(found)),
         }
     }
 

@@ -222,7 +222,7 @@ resources: { resourcess: {} }
       | ^^^^^^^
       |
       = hint: did you mean `plugins`?
-      = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs; a key that begins with `x-` is ignored
+      = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs, references; a key that begins with `x-` is ignored
 
     error[unknown-key]: `resources` has no key `resourcess`
      --> .sc/stacks/s/server.yaml:9:14

@@ -1,5 +1,6 @@
 //! Reading of `forEach`: one entry of the file that stands for several resources.
 
+use config::graph::NodeName;
 use config::values;
 use pulumi_proto::property::{PropertyMap, PropertyValue};
 
@@ -79,8 +80,9 @@ fn references_and_options_lead_to_the_resources() {
     assert_eq!(files.messages(), "");
     let stack = files.read(&["s"]).loaded.stacks.remove(0);
     let (_, all) = stack.resources().last().unwrap();
-    let keys: Vec<&str> = config::graph::dependencies(all).map(|(key, _)| key).collect();
-    assert_eq!(keys, ["web-a.b/c d", "web-eu", "web-a.b/c d", "web-eu", "web-a.b/c d"]);
+    let names: Vec<NodeName<'_>> = config::graph::dependencies("e", all).map(|(name, _)| name).collect();
+    let keys = ["web-a.b/c d", "web-eu", "web-a.b/c d", "web-eu", "web-a.b/c d"];
+    assert_eq!(names, keys.map(|key| NodeName::Resource("e", key)));
     let of_outputs: Vec<String> = stack
         .outputs
         .iter()

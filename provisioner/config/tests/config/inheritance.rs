@@ -36,6 +36,29 @@ provisioner:
 }
 
 #[test]
+fn each_inherit_of_the_files_that_were_read_is_listed_with_its_position() {
+    let files = stacks(&[
+        ("app", "provisioner: { inherit: middle }\nsecrets: { inherit: base }\n", "auth: { a: { inherit: base } }"),
+        ("base", PROVISIONER, "auth: { a: { type: pulumi-token, config: { credentials: c } } }"),
+        ("middle", "provisioner: { inherit: base }", ""),
+        ("other", "provisioner: { inherit: app }", ""),
+    ]);
+    let read = files.read(&["app"]);
+    assert_eq!(read.messages(), "");
+    let inheritance = read.loaded.inheritance.iter();
+    let listed = inheritance.map(|link| format!("{} {} {}", link.stack, link.from, read.sources.position(link.span)));
+    assert_eq!(
+        listed.collect::<Vec<_>>(),
+        [
+            "app middle .sc/stacks/app/server.yaml:1:25",
+            "app base .sc/stacks/app/server.yaml:2:21",
+            "app base .sc/stacks/app/secrets.yaml:1:23",
+            "middle base .sc/stacks/middle/server.yaml:1:25",
+        ]
+    );
+}
+
+#[test]
 fn inherited_secrets_replace_own_secrets_and_auth_entries_are_resolved() {
     let server = format!(
         "{PROVISIONER}secrets: {{ inherit: base }}

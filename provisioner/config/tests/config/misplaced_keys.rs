@@ -48,14 +48,14 @@ fn missing_or_misspelled_level_is_a_mistake() {
             format!("resources: {{ resources: {{ prod: {{ resource: {{ {resource} }} }} }} }}"),
             "error[unknown-key]: an environment has no key `resource`\n\
              = hint: did you mean `resources`?\n\
-             = hint: the keys are template, resources, inherit and enabled; a resource needs a `type`",
+             = hint: the keys are template, resources, inherit, enabled and functions; a resource needs a `type`",
         ),
         (
             format!("resource: {{ resources: {{ prod: {{ resources: {{ {resource} }} }} }} }}"),
             "error[unknown-key]: server.yaml has no key `resource`\n\
              = hint: did you mean `resources`?\n\
              = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, \
-             outputs; a key that begins with `x-` is ignored",
+             outputs, references; a key that begins with `x-` is ignored",
         ),
         (
             format!("environments: {{ prod: {{ resources: {{ {resource} }} }} }}"),

@@ -24,6 +24,7 @@ fn resolve(text: &str) -> String {
         Value::Interpolated(string) => {
             let part = |part: &Part| match part {
                 Part::Text(text) => text.clone(),
+                Part::Value(value) => format!("{value:?}"),
                 Part::Unknown { placeholder } => placeholder.clone(),
                 Part::Reference(reference) => {
                     let default = reference.default.as_ref().map_or(String::new(), |text| format!(" or {text}"));
@@ -233,7 +234,7 @@ plugins:
     16 |       e: "${resource:a.b}"
        |           ^^^^^^^^^^^^^^^
        |
-       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`
+       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, in `arguments` of a function, and in `outputs`
     "#);
 }
 
@@ -267,14 +268,6 @@ outputs:
     12 |         a: { type: "p:m:A", config: { x: "${resource:b}", y: "${resource:f/b.c}", z: "${resource:bb.c}" } }
        |                                           ^^^^^^^^^^^^^
 
-    error[malformed-reference]: resource placeholder requires format ${resource:KEY.PATH}, got: ${resource:f/b.c}
-      --> .sc/stacks/s/server.yaml:12:63
-       |
-    12 |         a: { type: "p:m:A", config: { x: "${resource:b}", y: "${resource:f/b.c}", z: "${resource:bb.c}" } }
-       |                                                               ^^^^^^^^^^^^^^^^^
-       |
-       = hint: a resource refers to resources of its own environment only
-
     error[unknown-resource]: resource "bb" referenced by "a" is not defined in env "e"
       --> .sc/stacks/s/server.yaml:12:87
        |
@@ -293,7 +286,7 @@ outputs:
     13 |         b: { type: "p:m:A", options: { dependsOn: [aa], import: "${resource:a.id}" } }
        |                                                                  ^^^^^^^^^^^^^^^^
        |
-       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`
+       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, in `arguments` of a function, and in `outputs`
 
     error[dependency-cycle]: resource dependency cycle: c -> d -> c
       --> .sc/stacks/s/server.yaml:15:43

@@ -112,6 +112,6 @@ plugins:
     19 |     parameters: ['${secret:s}', '${resource:r.id}']
        |                                  ^^^^^^^^^^^^^^^^
        |
-       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, and in `outputs`
+       = hint: `${resource:…}` is allowed in `config` and `replacementTrigger` of a resource, in `arguments` of a function, and in `outputs`
     "#);
 }

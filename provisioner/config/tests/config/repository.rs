@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use config::diagnostics::{Diagnostic, Severity, SourceFiles, Style, render};
 use config::types::TypeTable;
-use config::{Account, LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackNames, Workspace};
+use config::{
+    Account, KnownValues, LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackNames, StackOutputs,
+    Workspace,
+};
 use serde::de::DeserializeOwned;
 
 use crate::schema_agreement::{CODES_OF_THE_SCHEMA, Reported, disagreement};
@@ -152,9 +155,38 @@ impl Files {
                 from_store: Vec::new(),
                 incomplete: Vec::new(),
                 unknown: Vec::new(),
+                inheritance: Vec::new(),
+                documents: None,
             },
         };
         (loaded, sources)
+    }
+
+    /// Reads stack `s`, and reads it again with outputs of other stacks. The error is the rendered diagnostics.
+    pub(crate) fn stack_with_outputs(&self, outputs: &StackOutputs) -> Result<Stack, String> {
+        self.stack_with(&KnownValues { outputs: outputs.clone(), functions: None })
+    }
+
+    /// Reads stack `s`, and reads it again with values that are known later.
+    pub(crate) fn stack_with(&self, values: &KnownValues) -> Result<Stack, String> {
+        let read = self.read(&["s"]);
+        assert_eq!(read.messages(), "");
+        let mut documents = read.loaded.documents.expect("the stack is read again");
+        let process_context = process_context(&self.environment);
+        let repository = Repository::discover(&read.root);
+        let profile = Profile::read("default", &repository, &process_context, &mut SourceFiles::default()).unwrap();
+        let workspace = Workspace {
+            repository: &repository,
+            profile: &profile,
+            stacks_dir: None,
+            process_context: &process_context,
+            types: &self.types,
+        };
+        let found = workspace.read_with_values(&mut documents, "s", values, &read.sources);
+        found.map_err(|found| {
+            let rendered = found.iter().map(|diagnostic| render(diagnostic, &read.sources, Style::Plain));
+            rendered.collect::<Vec<_>>().join("\n\n")
+        })
     }
 
     /// Reads stack `s`, which must have no diagnostics.

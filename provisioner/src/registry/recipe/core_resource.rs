@@ -49,6 +49,8 @@ pub struct RecipeResult {
     pub outputs: BTreeMap<String, ResolvedValue>,
     /// Outputs of the stack that the core resource exports.
     pub stack_outputs: PropertyMap,
+    /// True if all resources exist with all their outputs. In a preview, those that would be created or changed do not.
+    pub has_all_outputs: bool,
 }
 
 /// Error that prevents some or all registrations of a core resource.

@@ -286,7 +286,14 @@ impl<'r> RecipeRun<'_, 'r> {
             }
             _ => None,
         });
-        Ok(RecipeResult { registered: registered.collect(), outputs, stack_outputs })
+        let is_complete = |(node, state): (&Node, &NodeState)| match state {
+            NodeState::Done(Outcome::Registered(registered)) => {
+                registered.has_all_outputs || !matches!(node.kind, NodeKind::Resource | NodeKind::Read)
+            }
+            _ => true,
+        };
+        let has_all_outputs = self.recipe.nodes.iter().zip(&self.states).all(is_complete);
+        Ok(RecipeResult { registered: registered.collect(), outputs, stack_outputs, has_all_outputs })
     }
 
     /// Returns the inputs of a node, with filled holes.
@@ -411,6 +418,7 @@ impl<'r> RecipeRun<'_, 'r> {
             version: version(node),
             plugin_download_url: None,
             subpackage: None,
+            source: Some(self.core.source),
         })
     }
 

@@ -31,7 +31,7 @@ pub use hole::{Handle, Hole, secret};
 pub use interpreter::conflict;
 pub use node::{Node, Provider};
 pub use outline::Outline;
-pub(crate) use resolved::without_unknowns;
 pub use resolved::{Inputs, ResolvedValue};
+pub(crate) use resolved::{distinct, without_unknowns};
 pub use resource_names::{ResourceNames, decode_base64, go_json, trim_hash, trim_middle};
 pub use shared_registrations::SharedRegistrations;

@@ -200,7 +200,7 @@ pub(crate) fn without_unknowns(value: PropertyValue) -> PropertyValue {
 }
 
 /// Removes duplicates. Each URN stays at its first position.
-pub(super) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
+pub(crate) fn distinct(urns: Vec<Urn>) -> Vec<Urn> {
     let mut seen = std::collections::BTreeSet::new();
     urns.into_iter().filter(|urn| seen.insert(urn.clone())).collect()
 }
