@@ -5,6 +5,7 @@
 //! the public API of this library.
 
 pub mod operation;
+pub mod plan;
 pub mod program;
 pub mod registry;
 pub mod schema;

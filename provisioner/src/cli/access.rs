@@ -14,7 +14,7 @@ use super::stacks::configuration_error;
 use super::waits::show_while;
 
 /// Returns the access to the state of a stack for a command that does not wait for locks. Completes or undoes a rename of
-/// the stack that was interrupted, and warns of it.
+/// the stack, or a move of its resources, that was interrupted, and warns of it.
 ///
 /// # Errors
 /// Returns the errors of [`Stacks::access`].
@@ -49,9 +49,7 @@ pub(crate) async fn access_for_change(
     };
     let opened = stacks.access(stack, configure);
     let (access, resumed) = show_while(output, &opening_text(&stack.name), opened).await?;
-    if let Some(rename) = resumed {
-        output.warn(MessageText::of(&rename));
-    }
+    resumed.texts().for_each(|text| output.warn(text));
     Ok(access)
 }
 

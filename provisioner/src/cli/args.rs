@@ -74,6 +74,25 @@ pub(crate) struct StacksArgs {
     pub(crate) dir: DirArgs,
 }
 
+/// Stacks of a command that never works on all stacks because none is named.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NamedStacksArgs {
+    /// Stacks to work on, separated by commas; can be repeated [default: the only stack]
+    #[arg(short, long = "stack", alias = "stacks", value_name = "STACK", value_delimiter = ',')]
+    pub(crate) stacks: Vec<String>,
+    #[command(flatten)]
+    pub(crate) dir: DirArgs,
+}
+
+/// Selection by what has changed.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ChangedSinceArgs {
+    /// Only stacks that have changed since the merge base of HEAD with this branch, tag or commit, and stacks that depend on them.
+    /// Untracked files count
+    #[arg(long, value_name = "REF")]
+    pub(crate) changed_since: Option<String>,
+}
+
 /// Stack of a command that works on one.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StackArgs {
@@ -112,6 +131,9 @@ pub(crate) struct RunArgs {
     /// Maximum number of resources to process in parallel
     #[arg(long, value_name = "N", default_value_t = u32::from(engine::DEFAULT_PARALLEL), value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
+    /// Maximum number of stacks to work on at the same time; --parallel counts for each of them
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallel_stacks: u32,
     /// Continue with resources that do not depend on a failed resource, and with other deletes after a failed delete
     #[arg(long)]
     pub(crate) continue_on_error: bool,

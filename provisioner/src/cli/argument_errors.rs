@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::commands::Cli;
 
 /// Commands that change nothing but files of the user's own choice. All others are suggested only for a slip of one letter.
-const HARMLESS: [&str; 17] = [
+const HARMLESS: [&str; 18] = [
     "preview",
     "plan",
     "validate",
@@ -27,11 +27,12 @@ const HARMLESS: [&str; 17] = [
     "output",
     "history",
     "allowed-keys",
+    "check",
     "help",
 ];
 
 /// Options that change what a command does to resources or to the state, or that answer its questions.
-const CHANGING_OPTIONS: [&str; 13] = [
+const CHANGING_OPTIONS: [&str; 15] = [
     "--yes",
     "--skip-preview",
     "--force",
@@ -45,6 +46,8 @@ const CHANGING_OPTIONS: [&str; 13] = [
     "--target-replace",
     "--remove-backups",
     "--continue-on-error",
+    "--plan",
+    "--allow-fewer",
 ];
 
 /// Command that is never suggested: every short word is similar to its name.
@@ -112,11 +115,14 @@ const COMMANDS: [(&[&str], &str); 33] = [
     ),
     (&["stack init", "stack new"], "a stack is a folder with a server.yaml below `.sc/stacks`; `sc init` writes one"),
     (
-        &["stack graph", "graph"],
-        "`sc state show RESOURCE` names what a resource depends on, `sc stack export` has all of it",
+        &["graph"],
+        "`sc stack graph` shows the order of stacks; `sc state show RESOURCE` names what a resource depends on",
     ),
     (&["state upgrade"], "nothing to do: `sc` reads every version of a state that `pulumi` writes"),
-    (&["state mv", "state move"], "`sc state rename RESOURCE NAME` renames a resource in the state"),
+    (
+        &["state mv"],
+        "`sc state rename RESOURCE NAME` renames a resource in the state, and `sc state move` gives it another stack",
+    ),
     (
         &["state pull", "state push", "state edit"],
         "`sc stack export` writes the state of a stack, and `sc stack import` reads it",
@@ -206,6 +212,11 @@ fn unexpected_value_tip(words: &str) -> Option<&'static str> {
     if words == "stack change-secrets-provider " {
         return Some(
             "the new provider is `secrets-provider` of `provisioner` in server.yaml, and -s STACK names the stack",
+        );
+    }
+    if words == "stack graph " {
+        return Some(
+            "the graph of the stacks goes to standard output (--format dot); `sc state show RESOURCE` names what a resource depends on",
         );
     }
     let root = Cli::command();

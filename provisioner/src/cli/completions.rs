@@ -1,4 +1,4 @@
-//! Names that a shell completes: of profiles, stacks, plugins, resources and outputs.
+//! Names that a shell completes: of profiles, stacks, plugins, resources, outputs and branches.
 //!
 //! Reads files of the repository, without placeholders and secrets, and the names that commands have kept
 //! ([`recorded_names`]). A repository that was only cloned gets nothing: no state is opened, no connection, no plugin and no
@@ -88,6 +88,11 @@ impl Selection {
 
     fn stacks(&self) -> Vec<String> {
         self.folders().map(|folders| folders.names()).unwrap_or_default()
+    }
+
+    /// Returns the names of the branches and tags of the repository.
+    fn revisions(&self) -> Vec<String> {
+        self.repository().map(|repository| repository.revisions()).unwrap_or_default()
     }
 
     fn plugins(&self) -> Vec<String> {
@@ -206,6 +211,7 @@ fn add_candidates(mut command: Command, parents: &[&str], selection: &Arc<Select
             ("disallow", "key") => Selection::allowed_keys,
             ("debug", "plugin") | ("schema", "name") => Selection::plugins,
             (_, "overrides") => Selection::overrides,
+            (_, "changed_since") => Selection::revisions,
             _ => continue,
         };
         let (selection, shell) = (Arc::clone(selection), Arc::clone(shell));

@@ -61,6 +61,21 @@ impl Exit {
         }
     }
 
+    /// Returns the worse one of two outcomes: a failure, then a cancellation, then a lock.
+    pub(crate) fn worst(self, other: Self) -> Self {
+        let severity = |exit| match exit {
+            Self::Done => 0,
+            Self::UnexpectedChanges => 1,
+            Self::BrokenPipe => 2,
+            Self::Locked => 3,
+            Self::Canceled => 4,
+            Self::Usage => 5,
+            Self::Failed => 6,
+            Self::Bug => 7,
+        };
+        if severity(other) > severity(self) { other } else { self }
+    }
+
     /// Returns the outcome for an error. The first cause with an outcome of its own decides.
     pub(crate) fn of_error(error: &anyhow::Error) -> Self {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Failed)

@@ -107,6 +107,12 @@ impl Guard {
         }
     }
 
+    /// Returns the limit on the deletions of a run by a saved plan: the user has agreed to the plan.
+    pub(crate) fn limit_of_plan(&self, stacks: &Stacks) -> Option<DeletionLimit> {
+        let agreed = Self { agreed: true, ..*self };
+        agreed.deletion_limit(&BTreeSet::new(), 0, |limit| limit.setting(stacks))
+    }
+
     /// Returns whether the user is asked before a resource is deleted.
     fn asks_about_deletions(&self) -> bool {
         self.confirm != Confirm::Never && !self.agreed && self.is_interactive

@@ -19,8 +19,8 @@ use state::store::OutageReport;
 
 use super::args::{ColorArg, GlobalArgs};
 use super::display::{
-    DiffOptions, Display, DisplayOptions, EventNumbers, JsonDisplay, Line, LiveDisplay, PlainDisplay, Renderer,
-    Secrets, describe_diagnostic, describe_error, print_lines, write_event,
+    DiffOptions, Display, DisplayOptions, EventNumbers, JsonDisplay, Line, LiveDisplay, NewRenderer, PlainDisplay,
+    Renderer, Secrets, StackTurns, Stamp, describe_diagnostic, describe_error, print_lines, write_event,
 };
 use super::error_texts::{error_lines, error_texts, info_lines, warning_lines};
 use super::exit::Exit;
@@ -145,8 +145,14 @@ impl Output {
         DiffOptions { secrets, full: self.verbose }
     }
 
-    /// Starts the display of a run. `before` is the time since the start of the command.
-    pub(crate) fn start_display(&self, diff: bool, secrets: Secrets, before: Duration) -> io::Result<Display> {
+    /// Starts the display of a run, of several stacks at the same time if `has_turns`. `before` is the time since the start of the command.
+    pub(crate) fn start_display(
+        &self,
+        diff: bool,
+        secrets: Secrets,
+        has_turns: bool,
+        before: Duration,
+    ) -> io::Result<Display> {
         let options = DisplayOptions {
             diff: diff.then_some(self.diff_options(secrets)),
             secrets,
@@ -158,12 +164,18 @@ impl Output {
         // Styles are written only if colour is enabled; `always` only makes old Windows consoles render them.
         let stdout = || StandardOutput(AutoStream::always(io::stdout()));
         let stderr = || AutoStream::always(io::stderr());
+        let (is_live, width) = (self.has_live_display(), self.results_width());
+        let for_people: NewRenderer = Box::new(move || match is_live {
+            true => Box::new(LiveDisplay::new(stderr(), stdout(), stderr_size, options)),
+            false => Box::new(PlainDisplay::new(stderr(), stdout(), width, options)),
+        });
         let renderer: Box<dyn Renderer> = if self.json {
             Box::new(JsonDisplay::new(StandardOutput(io::stdout()), secrets, self.verbose, self.event_numbers.clone()))
-        } else if self.has_live_display() {
-            Box::new(LiveDisplay::new(stderr(), stdout(), stderr_size, options))
+        } else if has_turns {
+            let began = Stamp { at: Duration::ZERO, time: Timestamp::now() };
+            Box::new(StackTurns::new(for_people, began))
         } else {
-            Box::new(PlainDisplay::new(stderr(), stdout(), self.results_width(), options))
+            for_people()
         };
         Display::start(renderer, Arc::clone(&self.masker))
     }

@@ -15,7 +15,9 @@ use super::session::Session;
 /// Asks the session of a command.
 #[derive(Debug)]
 pub(crate) struct AskedSession {
-    questions: mpsc::Sender<Question>,
+    questions: mpsc::Sender<(String, Question)>,
+    /// Stack that asks.
+    stack: String,
     is_interactive: bool,
 }
 
@@ -29,6 +31,12 @@ enum Question {
 }
 
 impl AskedSession {
+    /// Returns the session as a stack asks it.
+    pub(crate) fn of_stack(&self, stack: &str) -> Arc<Self> {
+        let (questions, stack) = (self.questions.clone(), stack.to_owned());
+        Arc::new(Self { questions, stack, is_interactive: self.is_interactive })
+    }
+
     /// Returns the question after a warning, which `--yes` does not answer; `None` without a terminal, and in a pipeline.
     pub(crate) fn if_interactive(self: &Arc<Self>) -> Option<Arc<dyn WarningQuestion>> {
         self.is_interactive.then(|| Arc::clone(self) as _)
@@ -54,7 +62,7 @@ impl WarningQuestion for AskedSession {
     async fn ask(&self, warning: &MessageText, question: &MessageText) -> Approval {
         let (reply, received) = oneshot::channel();
         let question = Question::Warning { warning: warning.clone(), question: question.clone(), reply };
-        match self.questions.send(question).await {
+        match self.questions.send((self.stack.clone(), question)).await {
             Ok(()) => received.await.unwrap_or(Approval::Declined),
             Err(_) => Approval::Declined,
         }
@@ -65,25 +73,27 @@ impl WarningQuestion for AskedSession {
 impl PendingQuestion for AskedSession {
     async fn ask(&self, question: &MessageText) -> Option<String> {
         let (reply, received) = oneshot::channel();
-        self.questions.send(Question::Pending { question: question.clone(), reply }).await.ok()?;
+        let question = Question::Pending { question: question.clone(), reply };
+        self.questions.send((self.stack.clone(), question)).await.ok()?;
         received.await.ok().flatten()
     }
 }
 
 /// Questions of the operations of a command, which its session asks one after the other.
-pub(crate) struct Questions(mpsc::Receiver<Question>);
+pub(crate) struct Questions(mpsc::Receiver<(String, Question)>);
 
 impl Questions {
     /// Returns what operations ask, and the questions that arrive.
     pub(crate) fn new(output: &Output) -> (Arc<AskedSession>, Self) {
         let (sender, receiver) = mpsc::channel(1);
-        let asked = AskedSession { questions: sender, is_interactive: output.is_interactive() };
+        let asked = AskedSession { questions: sender, stack: String::new(), is_interactive: output.is_interactive() };
         (Arc::new(asked), Self(receiver))
     }
 
     /// Asks the questions that arrive. Does not return.
     pub(crate) async fn ask(mut self, output: &Output, session: &Session<'_>) -> std::convert::Infallible {
-        while let Some(question) = self.0.recv().await {
+        while let Some((stack, question)) = self.0.recv().await {
+            let session = session.of_stack(&stack);
             session.pause();
             // The operation may have been stopped, so errors of the replies are ignored.
             match question {

@@ -1,41 +1,29 @@
-//! Operations on stacks, one stack after the other, and their combined outcome.
+//! Operations on stacks: their settings, and their combined outcome.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use bridge::message_text::MessageText;
 use config::{PendingCreateRule, Stack};
-use engine::events::{ActivityKind, Event, Message, Operation, Outcome, Severity, Summary};
+use engine::events::{Event, Message, Operation, Severity, Summary};
 use engine::{DeploymentOptions, Scope, UrnPattern};
 use provisioner::operation::{
-    MissingGuard, OperationError, PendingCreateResolution, PendingCreates, PendingQuestion, PluginSettings, Report,
-    RunInputs, RunOptions, RunningActivity, StackRun, Stacks, key_stack, secrets_diagnostic,
+    MissingOutputs, OperationError, PendingCreateResolution, PendingCreates, PendingQuestion, PluginSettings,
+    RunOptions, Stacks, secrets_diagnostic,
 };
-use state::{StackAccess, drop_in_background};
+use provisioner::program::Program;
 
-use super::access::access_for_change;
 use super::args::{
     GuardArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, OverrideArgs, PendingArgs, ProgramArgs, ReplaceArgs,
     RunArgs, ScopeArgs, ShowArgs, TimeLimitArgs,
 };
 use super::causes::secrets_error;
 use super::display::{self, Secrets};
-use super::downloads::DownloadQuestions;
 use super::exit::{Changes, CliError, Exit};
-use super::guard::Limit;
 use super::output::Output;
-use super::plugins::overridden_plugins;
-use super::prompt;
-use super::questions::{AskedSession, Questions};
-use super::recorded_names;
-use super::run_origin;
-use super::session::{self, Session, SessionOptions};
+use super::questions::AskedSession;
+use super::session::Session;
 use super::signals::TimeLimit;
-use super::stacks::locate;
-use super::ui::Ui;
+use super::stack_queue::Direction;
 
 /// Settings for operations on stacks, and for their display.
 #[derive(Clone, Debug)]
@@ -70,6 +58,12 @@ pub(crate) struct Runs {
     pub(crate) guard: Option<GuardArgs>,
     /// Message for the history; `None` if the command changes nothing, so that it has no history.
     pub(crate) message: Option<MessageArgs>,
+    /// Direction in which the command goes through the stacks.
+    pub(crate) direction: Direction,
+    /// Number of stacks that may run at the same time.
+    pub(crate) parallel_stacks: usize,
+    /// Treatment of outputs of other stacks that cannot be read.
+    pub(crate) missing_outputs: MissingOutputs,
     /// True if the operation comes to the key of a stack first, if the stack asks for one that has not been created.
     pub(crate) creates_keys: bool,
 }
@@ -87,6 +81,7 @@ impl Runs {
         let options = RunOptions { deployment, ..RunOptions::default() };
         let (secrets, limit, lock) = (args.show.secrets(), time.limit(), LockArgs::default());
         let (missing, guard, journal) = (MissingArgs::default(), None, JournalArgs::default());
+        let missing_outputs = if args.program.run_program { MissingOutputs::Refused } else { MissingOutputs::Unknown };
         Self {
             options,
             diff,
@@ -103,6 +98,9 @@ impl Runs {
             asks_about_pending: false,
             guard,
             message: None,
+            direction: Direction::default(),
+            parallel_stacks: usize::try_from(args.parallel_stacks).unwrap_or(usize::MAX),
+            missing_outputs,
             creates_keys: false,
         }
     }
@@ -113,6 +111,7 @@ impl Runs {
             skip_refresh: false,
             program: ProgramArgs::default(),
             parallel,
+            parallel_stacks: 1,
             continue_on_error: false,
             show,
             scope: ScopeArgs::default(),
@@ -129,13 +128,14 @@ impl Runs {
         self
     }
 
-    /// Comes to the keys of the stacks that have not been created, before the stacks.
+    /// Runs the programs of the stacks: comes to their keys before them, if they have not been created, and needs the outputs of other
+    /// stacks that they read.
     pub(crate) fn with_keys(self) -> Self {
-        Self { creates_keys: true, ..self }
+        Self { creates_keys: true, missing_outputs: MissingOutputs::Refused, ..self }
     }
 
     /// Returns the options of the operation on a stack. Resources are selected in the stack itself, not in that of its key.
-    fn options_for(&self, stack: &Stack) -> RunOptions {
+    pub(super) fn options_for(&self, stack: &Stack) -> RunOptions {
         let mut options = self.options.clone();
         if stack.key_of.is_some() {
             options.deployment.scope = Scope::default();
@@ -146,7 +146,7 @@ impl Runs {
 
     /// Returns the treatment of the pending creates of a stack. The resources that the command line names are not in the stack of a
     /// key.
-    fn pending_creates(&self, stack: &Stack, asked: &Arc<AskedSession>) -> PendingCreates {
+    pub(super) fn pending_creates(&self, stack: &Stack, asked: &Arc<AskedSession>) -> PendingCreates {
         let rule = stack.provisioner.pending_creates;
         let asks = self.asks_about_pending
             && stack.key_of.is_none()
@@ -162,7 +162,7 @@ impl Runs {
     }
 
     /// Rejects resource names for several stacks, as the other stacks do not have these resources.
-    fn check_resource_names(&self, stacks: &Stacks) -> Result<(), CliError> {
+    pub(super) fn check_resource_names(&self, stacks: &Stacks) -> Result<(), CliError> {
         let DeploymentOptions { scope, replace, .. } = &self.options.deployment;
         if scope.target_dependents && scope.targets.is_empty() {
             return Err(CliError::usage("--target-dependents requires a target", "give one with --target"));
@@ -194,132 +194,22 @@ fn patterns(names: &[String]) -> impl Iterator<Item = UrnPattern> {
     names.iter().map(UrnPattern::new)
 }
 
-/// Runs an operation on one stack after the other, and stops after the first that fails. The operation returns `None` if the
-/// user declined it.
-///
-/// # Errors
-/// The first error of an operation.
-pub(crate) async fn on_stacks(
-    ui: &Ui,
-    stacks: &Stacks,
-    mut runs: Runs,
-    operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
-) -> anyhow::Result<Exit> {
-    runs.check_resource_names(stacks)?;
-    let options = SessionOptions { diff: runs.diff, secrets: runs.secrets, limit: runs.limit };
-    let mut plugins = overridden_plugins(stacks, &runs.overrides)?;
-    let (approval, questions) = DownloadQuestions::new(&ui.output, runs.yes);
-    plugins.packages.approval = approval;
-    let (asked, session_questions) = Questions::new(&ui.output);
-    // A preview has no history.
-    let origin = runs.message.take().map(|args| run_origin::collection(stacks, args.message)).unwrap_or_default();
-    runs.options.origin = origin.clone();
-    session::run(ui, options, async |session| {
-        let work = async {
-            provide_packages(&ui.output, stacks, &plugins, session).await?;
-            on_each_stack(ui, stacks, &runs, &plugins, &asked, session, operation).await
-        };
-        // Beside the work, as only the history needs the origin.
-        let collected = async {
-            origin.collect().await;
-            std::future::pending::<Infallible>().await
-        };
-        let exit = tokio::select! {
-            exit = work => exit,
-            never = collected => match never {},
-            never = questions.ask(&ui.output, session) => match never {},
-            never = session_questions.ask(&ui.output, session) => match never {},
-        };
-        let _ending = RunningActivity::begin(&session.sink("", None), ActivityKind::End, "this command");
-        plugins.pool.close().await;
-        exit
-    })
-    .await
-}
-
-/// Locates or downloads the packages that the core types of all requested stacks need, before the first stack is changed.
-/// Prints the reasons of an error.
-async fn provide_packages(
+/// Locates or downloads the packages that the core types of programs need, before the first stack is changed. Prints the reasons of
+/// an error.
+pub(super) async fn provide_packages(
     output: &Output,
     stacks: &Stacks,
+    programs: &[Program],
     plugins: &PluginSettings,
     session: &Session<'_>,
 ) -> anyhow::Result<()> {
     let events = session.sink("", None);
-    let provided = plugins.provide_packages(&stacks.programs(), &events, &session.signals).await;
+    let provided = plugins.provide_packages(programs, &events, &session.signals).await;
     provided.map(drop).map_err(anyhow::Error::from).inspect_err(|error| print_reasons(output, session, stacks, error))
 }
 
-async fn on_each_stack(
-    ui: &Ui,
-    stacks: &Stacks,
-    runs: &Runs,
-    plugins: &PluginSettings,
-    asked: &Arc<AskedSession>,
-    session: &Session<'_>,
-    operation: impl AsyncFn(&StackRun, &Session<'_>) -> anyhow::Result<Option<Report>>,
-) -> anyhow::Result<Exit> {
-    let output = &ui.output;
-    let mut summaries: Vec<Summary> = Vec::new();
-    let mut waiting: VecDeque<Arc<Stack>> = stacks.requested().cloned().collect();
-    let mut keys: Vec<String> = Vec::new();
-    while let Some(stack) = waiting.pop_front() {
-        let mut access = session.unless_stopped(access_for_change(output, stacks, &stack, runs.lock)).await;
-        if let Ok(access) = &mut access {
-            access.journal_mode = runs.journal.journal.unwrap_or(access.journal_mode);
-            access.begins_anew = runs.begins_anew;
-        }
-        if let Ok(access) = &access
-            && runs.creates_keys
-            && access.keyring.awaits_key()
-            && let Some(key) = key_stack(&stack).filter(|key| !keys.contains(&key.name))
-        {
-            keys.push(key.name.clone());
-            waiting.push_front(stack);
-            waiting.push_front(key);
-            continue;
-        }
-        let run = async { stack_run(stacks, &stack, access?, session, plugins, asked, runs).await };
-        let ended = match session.unless_stopped(run).await {
-            Ok(run) => {
-                let ended = operation(&run, session).await;
-                let _ending = RunningActivity::begin(&run.events, ActivityKind::End, &*stack.name);
-                run.close().await;
-                ended
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &ended {
-            print_reasons(output, session, stacks, error);
-            print_secrets_reason(output, session, stacks, &stack, error);
-        }
-        if !matches!(&ended, Ok(Some(report)) if report.summary.outcome == Outcome::Succeeded) {
-            report_left_out(session, &stack.name, &waiting);
-        }
-        let Some(report) = ended? else { return Ok(declined(output, session, &summaries)) };
-        let Report { summary, snapshot, diagnostics, .. } = report;
-        if !summary.phase.preview {
-            let environment = &stacks.process_context.environment;
-            recorded_names::keep(environment, &stacks.repository.root, &stack.name, &snapshot);
-        }
-        drop_in_background(snapshot);
-        if !diagnostics.is_empty() {
-            session.pause();
-            output.print_diagnostics(&diagnostics, &stacks.sources);
-        }
-        let outcome = summary.outcome;
-        summaries.push(summary);
-        if outcome != Outcome::Succeeded {
-            break;
-        }
-    }
-    let exit = Exit::of_runs(&summaries, runs.changes);
-    report_end(session, &summaries, exit, ui.elapsed());
-    Ok(exit)
-}
-
 /// Says what the runs on several stacks have done together, and why the command fails although each run succeeded.
-fn report_end(session: &Session<'_>, summaries: &[Summary], exit: Exit, elapsed: Duration) {
+pub(super) fn report_end(session: &Session<'_>, summaries: &[Summary], exit: Exit, elapsed: Duration) {
     let Some(last) = summaries.last() else { return };
     let emit = |severity, text| session.sink("", None).emit(Event::Message(Message::new(severity, text)));
     if summaries.len() > 1 {
@@ -347,60 +237,15 @@ pub(crate) fn print_reasons(output: &Output, session: &Session<'_>, stacks: &Sta
 }
 
 /// Prints the position of the secrets provider if its passphrase or key is the reason of an error.
-fn print_secrets_reason(output: &Output, session: &Session<'_>, stacks: &Stacks, stack: &Stack, error: &anyhow::Error) {
+pub(super) fn print_secrets_reason(
+    output: &Output,
+    session: &Session<'_>,
+    stacks: &Stacks,
+    stack: &Stack,
+    error: &anyhow::Error,
+) {
     if let Some(found) = secrets_error(error).and_then(|error| secrets_diagnostic(stack, error)) {
         session.pause();
         output.print_diagnostics(&[found], &stacks.sources);
     }
-}
-
-/// Names the stacks that are left out, as the operation on one before them did not succeed.
-fn report_left_out(session: &Session<'_>, stack: &str, left_out: &VecDeque<Arc<Stack>>) {
-    let names: Vec<&str> = left_out.iter().map(|stack| stack.name.as_str()).collect();
-    let (stacks, are) = match names[..] {
-        [] => return,
-        [_] => ("stack", "is"),
-        _ => ("stacks", "are"),
-    };
-    let text =
-        MessageText::new(format_args!("{stacks} {} {are} left out, because {stack} did not succeed", names.join(", ")));
-    session.sink("", None).emit(Event::Message(Message::new(Severity::Warning, text)));
-}
-
-/// Returns the outcome of an operation that the user declined, or stopped at its question.
-fn declined(output: &Output, session: &Session<'_>, earlier: &[Summary]) -> Exit {
-    // What the end of the operation has waited for may be on the screen.
-    session.pause();
-    // The operation may have changed other stacks before.
-    let declined = if earlier.is_empty() { prompt::decline(output) } else { Exit::Failed };
-    if session.signals.stop.is_cancelled() { Exit::Canceled } else { declined }
-}
-
-async fn stack_run(
-    stacks: &Stacks,
-    stack: &Arc<Stack>,
-    access: StackAccess,
-    session: &Session<'_>,
-    plugins: &PluginSettings,
-    asked: &Arc<AskedSession>,
-    runs: &Runs,
-) -> anyhow::Result<StackRun> {
-    let locate = locate(Arc::clone(&stacks.sources), stacks.program(stack));
-    let events = session.sink(&stack.name, Some(locate));
-    let missing = MissingGuard {
-        stack: stack.name.clone(),
-        accepts: runs.missing.accept_missing || stack.provisioner.accept_missing,
-        limit: runs.guard.and_then(|args| Limit::new(&args, stack)).map(|limit| limit.of_missing(stacks)),
-        question: asked.if_interactive(),
-        events: Arc::clone(&events),
-        count: AtomicUsize::default(),
-    };
-    let options = RunOptions {
-        missing: Some(Arc::new(missing)),
-        new_stack_question: asked.if_interactive(),
-        pending: runs.pending_creates(stack, asked),
-        ..runs.options_for(stack)
-    };
-    let inputs = RunInputs { plugins: plugins.clone(), events, signals: session.signals.clone(), options };
-    Ok(stacks.run(stack, access, inputs).await?)
 }

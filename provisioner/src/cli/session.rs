@@ -8,8 +8,9 @@ use engine::StopSignals;
 use engine::events::{Event, EventSink};
 use futures_util::FutureExt as _;
 use provisioner::operation::{Approval, OperationError};
+use tokio::sync::{Mutex, MutexGuard};
 
-use super::display::{Display, Locate, Secrets};
+use super::display::{Display, HeldDisplay, Locate, Secrets};
 use super::exit::{CliError, Exit};
 use super::output::Output;
 use super::prompt::{self, Confirmation};
@@ -25,20 +26,36 @@ pub(crate) struct SessionOptions {
     pub(crate) secrets: Secrets,
     /// Limit on the time of the command, from its start on.
     pub(crate) limit: Option<TimeLimit>,
+    /// True if several stacks may run at the same time.
+    pub(crate) has_turns: bool,
 }
 
 /// Running session.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Session<'a> {
     output: &'a Output,
     /// Receiver of the signals of the user.
     user_signals: &'a SignalReceiver,
-    display: Display,
+    display: &'a Display,
+    /// Held by the question that is being asked.
+    asking: &'a Mutex<()>,
+    /// Stack that asks; empty for the command as a whole.
+    stack: String,
     /// Signals that stop or abort the operation.
     pub(crate) signals: StopSignals,
 }
 
-impl Session<'_> {
+/// Screen that shows no event until this is dropped, so that something else can be printed.
+struct HeldScreen<'s> {
+    _display: HeldDisplay,
+    _asking: MutexGuard<'s, ()>,
+}
+
+impl<'a> Session<'a> {
+    /// Returns the session as one of its stacks uses it.
+    pub(crate) fn of_stack(&self, stack: &str) -> Session<'a> {
+        Session { stack: stack.to_owned(), ..self.clone() }
+    }
     /// Returns the sink for the events of a stack. Messages have the positions that `locate` returns.
     pub(crate) fn sink(&self, stack: &str, locate: Option<Locate>) -> Arc<dyn EventSink> {
         self.display.sink(stack, locate)
@@ -46,7 +63,26 @@ impl Session<'_> {
 
     /// Returns once all earlier events are on the screen, and leaves the screen to the caller.
     pub(crate) fn pause(&self) {
+        self.take_turn();
         self.display.pause();
+    }
+
+    /// Takes the screen for this stack, once its earlier events are shown and no question is asked.
+    async fn hold(&self) -> HeldScreen<'a> {
+        let asking = self.asking.lock().await;
+        self.take_turn();
+        HeldScreen { _display: self.display.hold(), _asking: asking }
+    }
+
+    fn take_turn(&self) {
+        if !self.stack.is_empty() {
+            self.display.take_turn(&self.stack);
+        }
+    }
+
+    /// Notes that the run on this stack has ended: no event of it follows.
+    pub(crate) fn end_stack(&self) {
+        self.display.end_stack(&self.stack);
     }
 
     /// Waits for work that changes nothing, unless the operation is stopped.
@@ -65,14 +101,15 @@ impl Session<'_> {
     /// # Errors
     /// Wrong usage, if standard input or standard error is not a terminal.
     pub(crate) async fn confirm(&self, question: impl Into<MessageText>, yes: bool) -> anyhow::Result<Confirmation> {
-        let _held = self.display.hold();
+        // Questions are asked one at a time. One that nobody is asked takes no turn.
+        let _held = if yes { None } else { Some(self.hold().await) };
         prompt::confirm(self.output, self.user_signals, &self.signals.stop, question, yes).await
     }
 
     /// Asks for a line of text, once all earlier events are on the screen. Returns `None` after a stop, at the end of the input, and
     /// with a warning if nobody can be asked.
     pub(crate) async fn ask_line(&self, question: impl Into<MessageText>) -> Option<String> {
-        let _held = self.display.hold();
+        let _held = self.hold().await;
         match prompt::ask_line(self.output, self.user_signals, &self.signals.stop, question).await {
             Ok(reply) => reply,
             Err(error) => {
@@ -107,8 +144,16 @@ pub(crate) async fn run(
     options: SessionOptions,
     work: impl AsyncFnOnce(&Session<'_>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    let display = ui.output.start_display(options.diff, options.secrets, ui.elapsed())?;
-    let session = Session { output: &ui.output, user_signals: &ui.signals, display, signals: StopSignals::default() };
+    let display = ui.output.start_display(options.diff, options.secrets, options.has_turns, ui.elapsed())?;
+    let asking = Mutex::default();
+    let session = Session {
+        output: &ui.output,
+        user_signals: &ui.signals,
+        display: &display,
+        asking: &asking,
+        stack: String::new(),
+        signals: StopSignals::default(),
+    };
     ui.output.session().set(Some(session.sink("", None)), Some(session.display.log_lines()));
     let notify = Box::new(session.display.stop_notifier());
     let limit = options.limit.map(|limit| ui.rest_of(limit));
@@ -122,7 +167,7 @@ pub(crate) async fn run(
         session.sink(change.urn.stack(), None).emit(Event::Unrecorded(change));
     }
     ui.output.session().set(None, None);
-    let shown = session.display.finish();
+    let shown = display.finish();
     let has_timed_out = guard.has_timed_out();
     // Not earlier: a signal that arrives while the display is being finished must not end it at once.
     drop(guard);

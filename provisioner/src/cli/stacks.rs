@@ -9,13 +9,14 @@ use bridge::message_text::MessageText;
 use bridge::shell::option;
 use config::diagnostics::{Diagnostic, SourceFiles, excerpt, has_errors};
 use config::{ProcessContext, Reading, Stack};
+use jiff::Timestamp;
 use provisioner::operation::{FetchRules, Selection, Stacks, StacksRead, StacksRequest};
 use provisioner::program::Program;
 use pulumi_proto::property::path::PropertyPath;
 use secrets_store::STORE_PATH;
 use state::store::StackReference;
 
-use super::args::{DirArgs, GlobalArgs, StackArgs, StacksArgs};
+use super::args::{ChangedSinceArgs, DirArgs, GlobalArgs, NamedStacksArgs, StackArgs, StacksArgs};
 use super::display::{FilePosition, Locate};
 use super::exit::CliError;
 use super::output::Output;
@@ -76,6 +77,41 @@ pub(crate) fn read_stacks(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> an
     read(ui, global, &args.dir, Selection::Named(&args.stacks), Reading::Whole)
 }
 
+/// Loads the named stacks, or all, for a command that may select those that have changed, and so reads what they depend on.
+///
+/// # Errors
+/// As [`read_stacks`].
+pub(crate) fn read_stacks_to_compare(
+    ui: &Ui,
+    global: &GlobalArgs,
+    args: &StacksArgs,
+    changed: &ChangedSinceArgs,
+) -> anyhow::Result<Stacks> {
+    read(ui, global, &args.dir, selection_to_compare(args, changed), Reading::Whole)
+}
+
+/// Loads stacks as [`read_stacks`], with the values of `${date:…}` at a time.
+///
+/// # Errors
+/// As [`read_stacks`].
+pub(crate) fn read_stacks_at(
+    ui: &Ui,
+    global: &GlobalArgs,
+    args: &StacksArgs,
+    time: Timestamp,
+) -> anyhow::Result<Stacks> {
+    let folder = process::working_folder(global.cwd.as_deref())?;
+    let mut request = request(ui, global, &args.dir, &folder, Reading::Whole);
+    request.process_context.now = time;
+    match Stacks::read(request, Selection::Named(&args.stacks))? {
+        StacksRead::Stacks(stacks, warnings) => {
+            ui.output.print_diagnostics(&warnings, &stacks.sources);
+            Ok(*stacks)
+        }
+        StacksRead::Errors(found, sources) => Err(configuration_error(&ui.output, &found, &sources)),
+    }
+}
+
 /// Loads the named stacks, or all, to check them, without printing errors and warnings about the files.
 ///
 /// # Errors
@@ -84,9 +120,37 @@ pub(crate) fn find_stacks(
     ui: &Ui,
     global: &GlobalArgs,
     args: &StacksArgs,
+    changed: &ChangedSinceArgs,
     reading: Reading,
 ) -> anyhow::Result<StacksRead> {
-    load(ui, global, &args.dir, Selection::Named(&args.stacks), reading)
+    load(ui, global, &args.dir, selection_to_compare(args, changed), reading)
+}
+
+/// Loads the named stacks, or all, with what they depend on, and unknown values where this process has none.
+///
+/// # Errors
+/// As [`read_stacks`].
+pub(crate) fn read_stacks_of_graph(ui: &Ui, global: &GlobalArgs, args: &StacksArgs) -> anyhow::Result<Stacks> {
+    read(ui, global, &args.dir, Selection::WithDependencies(&args.stacks), Reading::WithoutValues)
+}
+
+fn selection_to_compare<'a>(args: &'a StacksArgs, changed: &ChangedSinceArgs) -> Selection<'a> {
+    match changed.changed_since {
+        Some(_) => Selection::WithDependencies(&args.stacks),
+        None => Selection::Named(&args.stacks),
+    }
+}
+
+/// Loads the named stacks, or the only one.
+///
+/// # Errors
+/// As [`read_stacks`].
+pub(crate) fn read_named_stacks(ui: &Ui, global: &GlobalArgs, args: &NamedStacksArgs) -> anyhow::Result<Stacks> {
+    let selection = match &args.stacks[..] {
+        [] => Selection::One(None),
+        names => Selection::Named(names),
+    };
+    read(ui, global, &args.dir, selection, Reading::Whole)
 }
 
 /// Loads the named stack, or the only one.

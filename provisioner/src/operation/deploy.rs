@@ -75,6 +75,7 @@ impl StackRun {
             config: self.config.clone(),
             program_goals: Some(Arc::new(self.program.clone())),
             masker: Arc::clone(&self.masker),
+            guard: Arc::clone(&self.guard),
             ..DeploymentRequest::new(&stack.name, &stack.project, operation)
         };
         let has_program = request.has_program();

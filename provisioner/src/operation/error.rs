@@ -9,6 +9,7 @@ use pulumi_proto::urn::Urn;
 use state::StateError;
 
 use super::core_packages::CorePackagesError;
+use super::plan_error::PlanError;
 use crate::registry::packages::CorePackage;
 
 /// Error that prevents an operation. Failures of resources are reported as events instead.
@@ -76,9 +77,18 @@ pub enum OperationError {
     /// The schemas of the plugins lack types or properties of the stack's resources. Nothing was changed.
     #[error("the resources of the stack have {}; nothing was changed", count_errors(.0))]
     Types(Vec<Diagnostic>),
+    /// Outputs of other stacks could not be read. Nothing was changed.
+    #[error("outputs of other stacks cannot be read; nothing was changed")]
+    Outputs(Vec<Diagnostic>),
+    /// Functions that decide about the stack have failed, or do not say what it consists of. Nothing was changed.
+    #[error("functions do not say what the stack consists of; nothing was changed")]
+    Functions(Vec<Diagnostic>),
     /// The lock file could not be read or written.
     #[error("{}", MessageText::chain(.0))]
     Lock(InstallError),
+    /// A plan is not saved, or cannot be used.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// No enabled plugin can read, update or delete some of the recorded resources.
     #[error("no enabled plugin serves the package {package:?} of recorded resources: {}", names(urns))]
     Unserved {
@@ -93,9 +103,12 @@ impl OperationError {
     /// Returns the errors in the files of the stack that are the reason; they are not reported yet.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Self::Plugins { found, .. } | Self::SeveralPlugins(found) | Self::Packages(found) | Self::Types(found) => {
-                found
-            }
+            Self::Plugins { found, .. }
+            | Self::SeveralPlugins(found)
+            | Self::Packages(found)
+            | Self::Types(found)
+            | Self::Outputs(found)
+            | Self::Functions(found) => found,
             Self::DownloadDeclined(_)
             | Self::State(_)
             | Self::Stopped
@@ -106,6 +119,7 @@ impl OperationError {
             | Self::NamesakeDeclined { .. }
             | Self::Schema(_)
             | Self::Lock(_)
+            | Self::Plan(_)
             | Self::Unserved { .. } => &[],
         }
     }
@@ -117,6 +131,7 @@ impl Hint for OperationError {
             Self::Plugins { error, .. } | Self::Schema(error) => error.hint(),
             Self::State(error) => error.hint(),
             Self::Lock(error) => error.hint(),
+            Self::Plan(error) => error.hint(),
             Self::Unserved { .. } => {
                 Some("declare and enable the plugin in `plugins`: it is needed to delete these resources".into())
             }
@@ -139,7 +154,7 @@ impl Hint for OperationError {
                     .into(),
             ),
             // The diagnostics have their own.
-            Self::Types(_) | Self::Packages(_) | Self::SeveralPlugins(_) | Self::Stopped => None,
+            Self::Types(_) | Self::Outputs(_) | Self::Functions(_) | Self::Packages(_) | Self::SeveralPlugins(_) | Self::Stopped => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Stack of the key that protects the secrets of another stack (docs/spec/simple-container.md#6.4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use config::{Environment, MaxDeletes, Options, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack};
@@ -45,7 +45,11 @@ pub fn key_stack(stack: &Stack) -> Option<Arc<Stack>> {
             disabled: vec![],
             collections: vec![],
         }],
+        functions: Vec::new(),
         moved: Vec::new(),
+        references: Vec::new(),
+        outputs_read: Vec::new(),
+        deciding: BTreeSet::new(),
         registrar: None,
         outputs: Vec::new(),
         variables: BTreeMap::new(),

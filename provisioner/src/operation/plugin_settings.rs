@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bridge::host::{AttachedPlugin, PluginPool, Sources};
 use bridge::install::{
-    BUILD_LIMIT, CacheSettings, GitRepositories, GithubReleases, InstalledPackages, LOCK_FILE, LocalPackages, LockRule,
-    PackageCopies, PackageLock, TerraformProviders, Verification,
+    BUILD_LIMIT, CacheSettings, GitRepositories, GithubReleases, InstalledPackages, LOCK_FILE, LocalPackages, LockKey,
+    LockRule, PackageCopies, PackageLock, TerraformProviders, Verification,
 };
 use bridge::plugin::{PluginConfig, PluginVersion};
 use bridge::process::{HostEnvironment, Spawner};
@@ -133,6 +133,11 @@ impl PluginSettings {
     /// Returns the version that the lock file records for a plugin, if it does.
     pub(super) fn locked_version(&self, plugin: &PluginConfig) -> Option<PluginVersion> {
         self.sources.locked_version(plugin)
+    }
+
+    /// Returns the declarations of a plugin as the lock file knows them: its own, and that of the Terraform provider that it runs.
+    pub(super) fn lock_keys(&self, plugin: &PluginConfig) -> Vec<LockKey> {
+        [self.sources.lock_key(plugin), self.sources.terraform_lock_key(plugin)].into_iter().flatten().collect()
     }
 
     /// Returns whether a package is served by a process that runs already.

@@ -5,6 +5,7 @@ use state::{StackView, StateError};
 
 use super::deploy::DeployMode;
 use super::pending_resolution::Resolution;
+use super::undecided_resources::UndecidedRule;
 use super::{OperationError, Report, StackRun};
 
 /// Previews [`super::provision()`]. With `refresh`, reads the actual state of all resources first, without recording
@@ -38,6 +39,17 @@ impl StackRun {
         let opening = self.begin(ActivityKind::OpenState);
         let view = StackView::open(&self.access).await?;
         drop(opening);
+        self.preview_view(operation, refresh, view, UndecidedRule::Kept).await
+    }
+
+    /// Previews an operation on a state that is open.
+    pub(super) async fn preview_view(
+        &self,
+        operation: Operation,
+        refresh: bool,
+        view: StackView,
+        undecided: UndecidedRule,
+    ) -> Result<Report, OperationError> {
         let is_refreshed = refresh && view.snapshot.as_ref().is_some_and(|snapshot| !snapshot.resources.is_empty());
         let first_instances = if is_refreshed && operation == Operation::Update { 2 } else { 1 };
         let host = self.load_plugins(first_instances).await?;
@@ -65,8 +77,16 @@ impl StackRun {
             Resolution::Unchanged | Resolution::Ended => snapshot,
         };
         self.report_pending_creates(&snapshot);
-        let mut run = self.clone();
+        let mut run = if self.has_program(operation) { self.decided(&host, &snapshot).await? } else { self.clone() };
+        if !self.program.stack().deciding.is_empty() {
+            run.check_types(&host, operation).await?;
+        }
         run.resolve_names(&snapshot).await?;
+        match undecided {
+            UndecidedRule::Refused => run.refuse_undecided()?,
+            UndecidedRule::Kept if operation == Operation::Update => run.keep_undecided(&snapshot),
+            UndecidedRule::Kept => {}
+        }
         let report = run.deploy(&host, operation, refresh, snapshot, mode).await;
         self.warn_of_missing(&report);
         if operation == Operation::Destroy {

@@ -1,12 +1,15 @@
 //! Provision: refresh, preview and update under one lock.
 
+use std::sync::Arc;
+
+use bridge::host::PluginHost;
 use hashbrown::HashSet;
 use jiff::Timestamp;
 use pulumi_proto::urn::Urn;
 
 use engine::events::{ActivityKind, Operation, Outcome};
-use state::StateError;
 use state::format::UpdateKind;
+use state::{Snapshot, StateError};
 
 use super::approval::ProvisionOptions;
 use super::deploy::DeployMode;
@@ -39,7 +42,13 @@ pub async fn provision<E: From<OperationError>>(
         Opening::Ended(report) => return Ok(report.map(|report| *report)),
     };
     run.report_pending_creates(&opened.snapshot);
-    let mut run = opened.run(run);
+    let mut run = match decide(&opened.run(run), host, &opened.snapshot).await {
+        Ok(run) => run,
+        Err(error) => {
+            opened.close_refused().await.map_err(OperationError::from)?;
+            return Err(error.into());
+        }
+    };
     let mut snapshot = opened.snapshot.clone();
     let refresh = options.refresh && !snapshot.resources.is_empty();
     let refresh_first = refresh && options.preview;
@@ -114,6 +123,20 @@ pub async fn provision<E: From<OperationError>>(
     let _saving = run.begin(ActivityKind::SaveState);
     opened.state.close(report.snapshot.clone(), Some(&history)).await.map_err(OperationError::from)?;
     Ok(Some(report))
+}
+
+/// Returns the run as functions and outputs of other stacks decide it.
+pub(super) async fn decide(
+    run: &StackRun,
+    host: &Arc<PluginHost>,
+    recorded: &Snapshot,
+) -> Result<StackRun, OperationError> {
+    let decided = run.decided(host, recorded).await?;
+    if !run.program.stack().deciding.is_empty() {
+        decided.check_types(host, Operation::Update).await?;
+    }
+    decided.refuse_undecided()?;
+    Ok(decided)
 }
 
 /// Unlocks the stack with the state that it had before the refresh of the run.

@@ -160,6 +160,21 @@ pub enum SetupError {
         /// Name of the stack now.
         to: StackReference,
     },
+    /// An interrupted move of resources can be neither completed nor undone.
+    #[error(transparent)]
+    Move(Box<StateError>),
+    /// A move of resources was interrupted, and the other stack cannot be opened.
+    #[error("a move of resources between {stack} and {other} was interrupted, and {other} cannot be opened")]
+    OtherStack {
+        /// Stack that was requested.
+        stack: StackReference,
+        /// The other stack of the move.
+        other: StackReference,
+        /// Location of the record of the move.
+        record: Box<str>,
+        /// Reason.
+        source: Box<OtherStackError>,
+    },
     /// The settings file of a renamed stack would overwrite another file.
     #[error("{} already exists, and {} would overwrite it", new.display(), old.display())]
     SettingsExist {
@@ -254,6 +269,10 @@ impl Hint for SetupError {
             "give the account the permission storage.buckets.create (role `Storage Admin`), or create the bucket yourself".into(),
         ),
         Self::Rename(error) => error.hint(),
+        Self::Move(error) => error.hint(),
+        Self::OtherStack { other, record, .. } => Some(MessageText::new(format_args!(
+            "make {other} readable, and run the command again. If it is gone for good, remove {record}: the state is used as it is then"
+        ))),
         Self::Renamed { from, to } => Some(rename_hint(from, to)),
         Self::SettingsExist { .. } => Some("remove or move one of them".into()),
         Self::UnsupportedTarget { .. } => Some(
@@ -302,6 +321,27 @@ pub fn rename_hint(from: &StackReference, to: &StackReference) -> MessageText {
     }
     text.push_text(&" before the next provision".into());
     text
+}
+
+/// Reason why the other stack of a move of resources cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OtherStackError {
+    /// The stack is missing, or its state storage cannot be opened.
+    #[error(transparent)]
+    Setup(Box<SetupError>),
+    /// Errors in its files.
+    #[error("its server.yaml has errors: {0}")]
+    Unreadable(MessageText),
+    /// Files that name another state than that of the move.
+    #[error("its server.yaml names {found} in {location}, and the move has the one in {expected}")]
+    Elsewhere {
+        /// Stack that the files name.
+        found: StackReference,
+        /// Location of the store that they name.
+        location: String,
+        /// Location of the store of the move.
+        expected: String,
+    },
 }
 
 /// Place where only what is locked may run.

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use engine::events::{ActivityKind, Event, EventSink, Message, Severity};
 use engine::masking::SecretMasker;
-use engine::{ConfigEntry, DeploymentOptions, StopSignals};
+use engine::{ConfigEntry, DeploymentOptions, PlanGuard, RandomSeeds, StopSignals};
 use state::StackAccess;
 use state::format::UpdateOrigin;
 use state::secrets::SecretsError;
@@ -24,6 +24,7 @@ use super::pending_creates::{ImportedGuard, PendingCreates};
 use super::plugin_settings::PluginSettings;
 use super::running_activity::RunningActivity;
 use super::setup_error::SetupError;
+use super::stack_reader::StackReader;
 use super::stacks::Stacks;
 use crate::program::Program;
 use crate::registry::recipe::Effects;
@@ -51,10 +52,14 @@ pub struct StackRun {
     pub config: Vec<ConfigEntry>,
     /// Secrets to mask in texts of providers. The run adds those that it learns of; receivers of its events mask them.
     pub masker: Arc<SecretMasker>,
+    /// Reads the stack again, once what decides about it is known.
+    pub(super) reader: Arc<StackReader>,
     /// Wait for the lock of the stack, while it lasts.
     pub(super) lock_wait: Arc<Mutex<Option<RunningActivity>>>,
     /// Guard of the resources that the operation has imported before, in place of that in the options.
     pub(super) imported: Option<Arc<ImportedGuard>>,
+    /// Guard of the deployments of the run. The preview and the update of one operation have the same seeds.
+    pub(super) guard: Arc<dyn PlanGuard>,
     /// Plugins of the stack, loaded by the first operation. Close them with [`StackRun::close`].
     pub host: Arc<OnceCell<Arc<PluginHost>>>,
 }
@@ -109,8 +114,10 @@ impl Stacks {
             program: self.program(stack),
             effects: clouds::effects(&self.process_context),
             holder: self.holder(),
+            reader: Arc::clone(&self.reader),
             lock_wait,
             imported: None,
+            guard: Arc::new(RandomSeeds::draw()),
             host: Arc::default(),
             masker: Arc::clone(&self.masker),
             access,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bridge::fs::{MAX_DOCUMENT_BYTES, read_if_exists};
@@ -12,14 +12,19 @@ use bridge::plugin::PluginPolicy;
 use config::diagnostics::{Code, Diagnostic, SourceFiles, has_errors};
 use config::sibling_profiles::differences;
 use config::{
-    LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackNames, Workspace, read_plugin_policy,
+    Inheritance, LoadedStacks, ProcessContext, Profile, Reading, Repository, Stack, StackDocuments, StackNames,
+    Workspace, read_plugin_policy,
 };
 use engine::masking::SecretMasker;
 use state::Unrecorded;
 use state::store::{LockHolder, LockInfo, LockLease, OutageReport, ProcessFingerprint};
 
 use super::SetupError;
-use super::key_stack::{key_stack, owner_name};
+use super::key_stack::key_stack;
+use super::stack_graph::StackGraph;
+use super::stack_loading::load_with_dependencies;
+use super::stack_reader::StackReader;
+use super::stack_selection::{Selection, select, stack_in_files};
 use crate::program::Program;
 use crate::registry::recipes;
 
@@ -81,29 +86,6 @@ pub struct StacksRequest<'a> {
     pub accepts_errors: bool,
 }
 
-/// Selection among the stacks of a repository. The stack of a key (`<stack>--sc`) can be named as well.
-#[derive(Clone, Copy, Debug)]
-pub enum Selection<'a> {
-    /// Stacks with these names; all if there is no name here, of which there must be one.
-    Named(&'a [String]),
-    /// Stack with this name, or the only one.
-    One(Option<&'a str>),
-    /// All stacks, of which there may be none.
-    All,
-}
-
-impl Selection<'_> {
-    /// Returns the names that were given; none if the selection is among all stacks.
-    fn names(self) -> impl Iterator<Item = String> {
-        let names = match self {
-            Self::Named(names) => names.to_vec(),
-            Self::One(name) => name.map(str::to_owned).into_iter().collect(),
-            Self::All => Vec::new(),
-        };
-        names.into_iter().map(|name| name.trim().to_owned())
-    }
-}
-
 /// Stacks that an operation works on, with the repository.
 #[derive(Debug)]
 pub struct Stacks {
@@ -127,10 +109,16 @@ pub struct Stacks {
     pub from_store: Vec<String>,
     /// Placeholders whose values are unknown, sorted.
     pub unknown: Vec<String>,
+    /// Graph of the stacks: which comes before which.
+    pub graph: StackGraph,
+    /// Each `inherit` of the stacks that were read.
+    pub inheritance: Vec<Inheritance>,
     /// Client stacks that a selection of all stacks has passed by: folders with a client.yaml and no server.yaml.
     pub client_stacks: Vec<String>,
     /// Folder that the command runs in.
     pub folder: PathBuf,
+    /// Name of the profile.
+    pub profile: String,
     /// Rules about the plugins that may be used; none for stacks that are read for their states alone.
     pub policy: Arc<PluginPolicy>,
     /// Rules of the user for places of packages.
@@ -138,10 +126,12 @@ pub struct Stacks {
     /// True if these are all stacks of the repository.
     pub are_all: bool,
     pub(super) process: ProcessIdentity,
+    /// Sources of the stacks, to read one again.
+    pub(super) reader: Arc<StackReader>,
     /// Names of the requested stacks.
     requested: Vec<String>,
-    /// Programs of all loaded stacks.
-    programs: Vec<Program>,
+    /// Programs of all loaded stacks, and of those that were read again.
+    programs: Mutex<Vec<Program>>,
 }
 
 /// Result of reading stacks.
@@ -165,10 +155,30 @@ impl Stacks {
             Err(found) => Ok(StacksRead::Errors(found, sources)),
             Ok(loaded) => {
                 let Loaded { repository, stacks_folder, stacks, client_stacks, .. } = loaded;
-                let Loaded { warnings, requested, from_store, unknown, are_all, policy, .. } = loaded;
+                let Loaded { warnings, requested, from_store, unknown, inheritance, are_all, .. } = loaded;
+                let Loaded { policy, profile, documents, .. } = loaded;
                 let StacksRequest { process_context, process, masker, unrecorded, outages, .. } = request;
                 let fetch_rules = request.fetch_rules;
-                let (sources, stacks) = (Arc::new(sources), stacks.into_iter().map(Arc::new).collect::<Vec<_>>());
+                let mut stacks: Vec<Arc<Stack>> = stacks.into_iter().map(Arc::new).collect();
+                let graph = StackGraph::of(&stacks, &inheritance);
+                match graph.order() {
+                    Ok(order) => stacks.sort_by_key(|stack| order.iter().position(|name| *name == stack.name)),
+                    Err(cycle) if !request.accepts_errors => {
+                        return Ok(StacksRead::Errors(vec![cycle.diagnostic()], sources));
+                    }
+                    Err(_) => {}
+                }
+                let sources = Arc::new(sources);
+                let reader = StackReader {
+                    repository: repository.clone(),
+                    profile,
+                    stacks_dir: request.stacks_dir.map(Path::to_owned),
+                    process_context: process_context.clone(),
+                    sources: Arc::clone(&sources),
+                    documents: Mutex::new(documents),
+                    outputs: tokio::sync::Mutex::default(),
+                };
+                let reader = Arc::new(reader);
                 let programs = stacks.iter().map(|stack| program(stack, &repository)).collect();
                 let stacks = Self {
                     repository,
@@ -181,14 +191,18 @@ impl Stacks {
                     outages,
                     from_store,
                     unknown,
+                    graph,
+                    inheritance,
                     client_stacks: if selection.names().next().is_none() { client_stacks } else { Vec::new() },
                     folder: request.folder.to_owned(),
+                    profile: request.profile.to_owned(),
                     policy: Arc::new(policy),
                     fetch_rules,
                     are_all,
                     process,
+                    reader,
                     requested,
-                    programs,
+                    programs: Mutex::new(programs),
                 };
                 Ok(StacksRead::Stacks(Box::new(stacks), warnings))
             }
@@ -198,6 +212,11 @@ impl Stacks {
     /// Returns the requested stacks, in an order in which each comes after those that it inherits from.
     pub fn requested(&self) -> impl Iterator<Item = &Arc<Stack>> {
         self.stacks.iter().filter(|stack| self.requested.contains(&stack.name))
+    }
+
+    /// Requests only some of the stacks that are requested. The others stay loaded.
+    pub fn retain_requested(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.requested.retain(|name| is_kept(name));
     }
 
     /// Returns the names of requested stacks that cannot be read at all, which is possible only if errors are accepted.
@@ -211,13 +230,15 @@ impl Stacks {
         self.requested().map(|stack| self.program(stack)).collect()
     }
 
-    /// Returns the program of a stack, or of the key of one. A loaded stack has one program, which inspects its recipes once.
+    /// Returns the program of a stack, or of the key of one. A stack has one program, which inspects its recipes once.
     pub fn program(&self, stack: &Arc<Stack>) -> Program {
-        self.programs
-            .iter()
-            .find(|program| program.is_of(stack))
-            .cloned()
-            .unwrap_or_else(|| program(stack, &self.repository))
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = programs.iter().find(|program| program.is_of(stack)) {
+            return known.clone();
+        }
+        let new = program(stack, &self.repository);
+        programs.push(new.clone());
+        new
     }
 
     /// Returns the time for which a lock is held unless it is renewed.
@@ -275,8 +296,11 @@ struct Loaded {
     requested: Vec<String>,
     from_store: Vec<String>,
     unknown: Vec<String>,
+    inheritance: Vec<Inheritance>,
     are_all: bool,
     policy: PluginPolicy,
+    profile: Profile,
+    documents: Option<StackDocuments>,
 }
 
 fn load(
@@ -322,8 +346,12 @@ fn load(
             files.push(name.to_owned());
         }
     }
-    let loaded = workspace.load_as(request.reading, &files, sources);
-    let LoadedStacks { mut stacks, incomplete, diagnostics, secrets, from_store, unknown } = loaded;
+    let loaded = match selection {
+        Selection::WithDependencies(_) => load_with_dependencies(&workspace, request.reading, files, sources),
+        Selection::Named(_) | Selection::One(_) | Selection::All => workspace.load_as(request.reading, &files, sources),
+    };
+    let LoadedStacks { mut stacks, incomplete, diagnostics, secrets, from_store, unknown, inheritance, documents } =
+        loaded;
     if request.accepts_errors && stacks.is_empty() {
         stacks = incomplete;
     }
@@ -357,8 +385,11 @@ fn load(
         requested,
         from_store,
         unknown,
+        inheritance,
         are_all,
         policy,
+        profile,
+        documents,
     }))
 }
 
@@ -400,92 +431,4 @@ fn add_stack_secrets(masker: &SecretMasker, stack: &Stack) {
     sent.chain(stack.provisioner.secrets_provider.secrets()).for_each(|text| masker.add_text(text.expose()));
     let sources = stack.plugins.iter().flat_map(|plugin| plugin.plugin.source.secrets());
     sources.for_each(|text| masker.add_text(text));
-}
-
-/// Returns the names of the selected stacks, without duplicates.
-fn select(existing: &[String], selection: Selection<'_>) -> Result<Vec<String>, SetupError> {
-    match selection {
-        Selection::All => Ok(existing.to_vec()),
-        Selection::Named([]) if existing.is_empty() => Err(SetupError::NoStacks),
-        Selection::Named([]) => Ok(existing.to_vec()),
-        Selection::Named(names) => {
-            let mut selected: Vec<String> = Vec::new();
-            for name in names.iter().map(|name| name.trim()) {
-                check_exists(existing, name)?;
-                if !selected.iter().any(|known| known == name) {
-                    selected.push(name.to_owned());
-                }
-            }
-            Ok(selected)
-        }
-        Selection::One(name) => match (name.map(str::trim), existing) {
-            (Some(name), _) => check_exists(existing, name).map(|()| vec![name.to_owned()]),
-            (None, [only]) => Ok(vec![only.clone()]),
-            (None, []) => Err(SetupError::NoStacks),
-            (None, several) => Err(SetupError::SeveralStacks(several.to_vec())),
-        },
-    }
-}
-
-fn check_exists(existing: &[String], name: &str) -> Result<(), SetupError> {
-    if name.is_empty() {
-        return Err(SetupError::EmptyName);
-    }
-    if existing.is_empty() {
-        return Err(SetupError::NoStacks);
-    }
-    if stack_in_files(existing, name).is_some() {
-        return Ok(());
-    }
-    Err(SetupError::UnknownStack { name: name.to_owned(), existing: existing.to_vec() })
-}
-
-/// Returns the name of the stack with the files of a stack, which may be that of a key; `None` if there is none.
-fn stack_in_files<'n>(existing: &[String], name: &'n str) -> Option<&'n str> {
-    let exists = |name: &&str| existing.iter().any(|known| known == name);
-    Some(name).filter(exists).or_else(|| owner_name(name).filter(exists))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
-        names.map(str::to_owned).to_vec()
-    }
-
-    fn error_text(result: Result<Vec<String>, SetupError>) -> String {
-        result.unwrap_err().to_string()
-    }
-
-    #[test]
-    fn stacks_are_selected_by_name_without_duplicates_or_all() {
-        let existing = names(["network", "reef", "shore"]);
-        let named = |names: &[&str]| -> Result<Vec<String>, SetupError> {
-            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            select(&existing, Selection::Named(&names))
-        };
-        assert_eq!(named(&[]).unwrap(), existing);
-        assert_eq!(named(&["shore", " reef", "shore"]).unwrap(), ["shore", "reef"]);
-        assert_eq!(error_text(named(&["ref"])), "there is no stack ref");
-        for empty in [&[""][..], &["shore", ""], &[" "]] {
-            assert_eq!(error_text(named(empty)), "the name of a stack is empty");
-        }
-        assert_eq!(select(&existing, Selection::All).unwrap(), existing);
-        assert_eq!(select(&[], Selection::All).unwrap(), [""; 0]);
-        assert_eq!(error_text(select(&[], Selection::Named(&[]))), "there are no stacks");
-        assert_eq!(error_text(select(&[], Selection::Named(&names(["reef"])))), "there are no stacks");
-    }
-
-    #[test]
-    fn single_stack_is_selected_by_name_or_is_the_only_one() {
-        let existing = names(["reef", "shore"]);
-        let one = |existing: &[String], name| select(existing, Selection::One(name));
-        assert_eq!(one(&existing[..1], None).unwrap(), ["reef"]);
-        assert_eq!(one(&existing, Some("shore")).unwrap(), ["shore"]);
-        assert_eq!(error_text(one(&existing, None)), "there are 2 stacks: reef, shore");
-        assert_eq!(error_text(one(&existing[..1], Some(""))), "the name of a stack is empty");
-        assert_eq!(error_text(one(&existing, Some("mountains"))), "there is no stack mountains");
-        assert_eq!(error_text(one(&[], None)), "there are no stacks");
-    }
 }

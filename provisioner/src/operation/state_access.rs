@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bridge::fs::{Access, FileError, place_below};
+use bridge::message_text::MessageText;
 use config::{CloudAccount, JournalGuarantee, SecretText, Stack, StateStorage};
+use futures_util::future::join;
 use state::store::{FileUrl, ObjectError, RenameOutcome, StackReference, StateStore, StoreOptions};
 use state::{JournalFolders, JournalMode, LockSettings, LockWait, StackAccess, StackMigration};
 use tokio_util::sync::CancellationToken;
 
 use super::remote_store::masked_url;
+use super::resumed_move::ResumedMove;
 use super::secrets_provider_change::finish_settings;
 use super::settings_file::{move_settings, read_settings};
 use super::setup_error::UnsupportedTarget;
@@ -37,19 +40,36 @@ impl fmt::Display for ResumedRename {
     }
 }
 
+/// Interrupted changes of a stack that were completed or undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResumedChanges {
+    /// Rename of the stack.
+    pub rename: Option<ResumedRename>,
+    /// Move of resources from or to the stack.
+    pub resource_move: Option<ResumedMove>,
+}
+
+impl ResumedChanges {
+    /// Returns a text for each of them.
+    pub fn texts(&self) -> impl Iterator<Item = MessageText> {
+        let rename = self.rename.as_ref().map(MessageText::of);
+        rename.into_iter().chain(self.resource_move.as_ref().map(MessageText::of))
+    }
+}
+
 impl Stacks {
-    /// Returns the access to the state of a stack. Completes or undoes a rename of the stack that was interrupted, and
-    /// returns it. Finishes an interrupted change of the secrets provider. `configure` completes the treatment of locks: their
+    /// Returns the access to the state of a stack. Completes or undoes a rename of the stack, or a move of its resources, that was
+    /// interrupted, and returns them. Finishes an interrupted change of the secrets provider. `configure` completes the treatment of locks: their
     /// reports, and the time to wait for them.
     ///
     /// # Errors
-    /// The errors of [`Stacks::open_access`]. The rename may still be active, cannot be completed, or has given the stack
+    /// The errors of [`Stacks::open_access`]. The rename or the move may still be active, cannot be completed, or has given the stack
     /// another name ([`SetupError::Renamed`]).
     pub async fn access(
         &self,
         stack: &Stack,
         configure: impl Fn(&mut LockSettings),
-    ) -> Result<(StackAccess, Option<ResumedRename>), SetupError> {
+    ) -> Result<(StackAccess, ResumedChanges), SetupError> {
         let open = async || {
             let mut access = self.open_access(stack).await?;
             configure(&mut access.locks);
@@ -60,8 +80,14 @@ impl Stacks {
         if changed.map_err(|error| SetupError::SecretsProvider(Box::new(error)))? {
             access = open().await?;
         }
-        let resumed = state::resume_rename(&access, &self.holder()).await.map_err(SetupError::Rename)?;
-        let Some(rename) = resumed else { return Ok((access, None)) };
+        let (holder, store) = (self.holder(), access.store.clone());
+        let (resumed, record) = join(state::resume_rename(&access, &holder), store.move_record(&access.stack)).await;
+        let (resumed, record) = (resumed.map_err(SetupError::Rename)?, record.map_err(SetupError::Rename)?);
+        let resource_move = match record {
+            Some(record) => self.resume_move(&access, record, &configure).await?,
+            None => None,
+        };
+        let Some(rename) = resumed else { return Ok((access, ResumedChanges { rename: None, resource_move })) };
         let (from, to, outcome) = (rename.from().clone(), rename.to().clone(), rename.outcome);
         let is_complete = outcome == RenameOutcome::NewName;
         let moved = if is_complete { move_settings(&self.repository.root, &from, &to) } else { Ok(()) };
@@ -72,7 +98,8 @@ impl Stacks {
         }
         // The settings are at their new place only now.
         let access = if is_complete { open().await? } else { access };
-        Ok((access, Some(ResumedRename { from, to, is_complete })))
+        let rename = Some(ResumedRename { from, to, is_complete });
+        Ok((access, ResumedChanges { rename, resource_move }))
     }
 
     /// Returns the access to the state of a stack, without completing or undoing an interrupted rename.
@@ -246,7 +273,7 @@ fn check_links(root: &Path, folder: &Path, stack: &Stack) -> Result<(), FileErro
     let (project, stack) = (&stack.project, &stack.name);
     let of_stack = |kind: &str| [format!(".pulumi/{kind}/{project}/{stack}"), format!(".pulumi/{kind}/{stack}")];
     let kinds = ["stacks", "history", "backups", "locks", "locks/organization"].into_iter().flat_map(of_stack);
-    let own = ["journal", "moved"].into_iter().map(|kind| format!(".sc/{kind}/{project}"));
+    let own = ["journal", "moved", "plans"].into_iter().map(|kind| format!(".sc/{kind}/{project}"));
     let paths = kinds.chain(own).chain([".sc/renames", ".sc/clock"].map(str::to_owned));
     paths.into_iter().try_for_each(|path| place_below(root, &folder.join(path)).map(drop))
 }

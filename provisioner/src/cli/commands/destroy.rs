@@ -7,16 +7,18 @@ use provisioner::operation;
 
 use crate::cli::access::check_passphrases;
 use crate::cli::args::{
-    ConfirmArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, PendingArgs, RunArgs,
-    StackArgs, TimeLimitArgs,
+    ConfirmArgs, EmptyStateArgs, GlobalArgs, JournalArgs, LockArgs, MessageArgs, MissingArgs, NamedStacksArgs,
+    PendingArgs, RunArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, CliError, Exit};
 use crate::cli::prompt::Confirmation;
-use crate::cli::runs::{Runs, on_stacks};
-use crate::cli::stacks::{check_before_plugins, read_stack};
+use crate::cli::runs::Runs;
+use crate::cli::stack_queue::Direction;
+use crate::cli::stack_runs::on_stacks;
+use crate::cli::stacks::{check_before_plugins, read_named_stacks};
 use crate::cli::ui::Ui;
 
-/// Delete all resources of a stack
+/// Delete all resources of a stack, or of several
 ///
 /// Shows the resources to delete and asks for confirmation. If one of them is protected, the command fails before anything is
 /// deleted.
@@ -36,11 +38,14 @@ Examples:
   If the recorded credentials have expired, use those in server.yaml:
       sc destroy --parent -s aquarium --run-program
 
+  Delete all resources of three stacks, each before those that it depends on:
+      sc destroy --parent -s web,app,network
+
   Delete without confirmation, such as in a pipeline:
       sc destroy --parent -s aquarium --yes")]
 pub(crate) struct DestroyArgs {
     #[command(flatten)]
-    pub(crate) stack: StackArgs,
+    pub(crate) stacks: NamedStacksArgs,
     /// Required, for compatibility with Simple Container, whose `destroy` also handles client stacks
     #[arg(long)]
     pub(crate) parent: bool,
@@ -97,7 +102,7 @@ impl DestroyArgs {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> anyhow::Result<Exit> {
     args.check()?;
-    let stacks = read_stack(ui, global, &args.stack)?;
+    let stacks = read_named_stacks(ui, global, &args.stacks)?;
     if args.run.program.run_program {
         check_before_plugins(&ui.output, &stacks)?;
     }
@@ -107,6 +112,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DestroyArgs) -> any
     runs.message = (!args.preview).then(|| args.message.clone());
     (runs.lock, runs.journal) = (args.lock, args.journal);
     runs.yes = args.confirm.yes;
+    runs.direction = Direction::DependentsFirst;
     runs.missing = args.missing;
     runs.pending = args.pending.clone();
     let refresh = !args.run.skip_refresh;

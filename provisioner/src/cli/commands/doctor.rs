@@ -10,7 +10,7 @@ use clap::Args;
 use config::{Reading, Repository};
 use provisioner::operation::{SetupError, Stacks, StacksRead, check_machine};
 
-use crate::cli::args::{GlobalArgs, StacksArgs};
+use crate::cli::args::{ChangedSinceArgs, GlobalArgs, StacksArgs};
 use crate::cli::display::{Line, Palette};
 use crate::cli::error_texts::first_hint;
 use crate::cli::exit::{CliError, Exit};
@@ -43,7 +43,8 @@ pub(crate) struct DoctorArgs {
 
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DoctorArgs) -> anyhow::Result<Exit> {
-    let (stacks, mut checks) = match find_stacks(ui, global, &args.stacks, Reading::Whole) {
+    let (stacks, mut checks) = match find_stacks(ui, global, &args.stacks, &ChangedSinceArgs::default(), Reading::Whole)
+    {
         Ok(StacksRead::Stacks(stacks, found)) => {
             ui.output.print_diagnostics(&found, &stacks.sources);
             let count = stacks.requested().count();

@@ -12,7 +12,8 @@ use crate::cli::args::{
     resource_and_id,
 };
 use crate::cli::exit::{Changes, CliError, Exit};
-use crate::cli::runs::{Runs, on_stacks};
+use crate::cli::runs::Runs;
+use crate::cli::stack_runs::on_stacks;
 use crate::cli::stacks::read_stack;
 use crate::cli::ui::Ui;
 

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
+pub(crate) mod plan;
 pub(crate) mod plugin;
 pub(crate) mod plugin_add;
 mod plugin_debug;
@@ -72,8 +73,8 @@ pub(crate) enum Command {
     Init(init::InitArgs),
     #[command(visible_alias = "up")]
     Provision(provision::ProvisionArgs),
-    #[command(visible_alias = "plan")]
     Preview(preview::PreviewArgs),
+    Plan(plan::PlanCommand),
     Validate(validate::ValidateArgs),
     Refresh(refresh::RefreshArgs),
     Destroy(destroy::DestroyArgs),
@@ -106,6 +107,7 @@ pub(crate) async fn run(ui: &Ui, cli: Cli) -> anyhow::Result<Exit> {
         Command::Init(args) => init::run(&ui.output, &cli.global, &args),
         Command::Provision(args) => provision::run(ui, &cli.global, &args).await,
         Command::Preview(args) => preview::run(ui, &cli.global, &args).await,
+        Command::Plan(command) => plan::run(ui, &cli.global, &command).await,
         Command::Validate(args) => validate::run(ui, &cli.global, &args).await,
         Command::Refresh(args) => refresh::run(ui, &cli.global, &args).await,
         Command::Destroy(args) => destroy::run(ui, &cli.global, &args).await,

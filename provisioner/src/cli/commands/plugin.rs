@@ -151,7 +151,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, command: &PluginCommand) -
 async fn install(ui: &Ui, global: &GlobalArgs, args: &InstallArgs) -> anyhow::Result<Exit> {
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let settings = plugin_settings(&stacks)?;
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     session::run(ui, options, async |session| {
         let (mut rows, mut failed) = (Vec::new(), Vec::new());
         for stack in stacks.requested() {

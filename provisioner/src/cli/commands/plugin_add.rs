@@ -53,7 +53,7 @@ pub(super) async fn run(ui: &Ui, global: &GlobalArgs, args: &AddArgs) -> anyhow:
     let plugin = PluginConfig::new(name, source);
     let settings = plugin_settings(&stacks)?;
     let Some(stack) = stacks.requested().next().map(|stack| stack.name.clone()) else { return Ok(Exit::Done) };
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     let file = stacks.stacks_folder.join(&stack).join("server.yaml");
     session::run(ui, options, async |session| {
         let resolved = settings.resolve_new(&plugin, &session.sink(&stack, None), &session.signals).await;

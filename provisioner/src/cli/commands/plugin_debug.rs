@@ -54,7 +54,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &DebugArgs) -> anyho
         return Err(without_registration(plugin).into());
     }
     let settings = overridden_plugins(&stacks, &args.overrides)?;
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     session::run(ui, options, async |session| {
         let debugged = Debugged { ui, session, settings: &settings, stack, plugin };
         let started = if args.wait { debugged.wait().await } else { debugged.start().await };

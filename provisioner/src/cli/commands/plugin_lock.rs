@@ -58,7 +58,7 @@ pub(super) async fn lock(ui: &Ui, global: &GlobalArgs, args: &LockFileArgs) -> a
     let (asked, questions) = Questions::new(&ui.output);
     let signer_approval = asked.signer_approval();
     let request = LockRequest { platforms: args.platform.clone(), signer_approval, ..LockRequest::default() };
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     session::run(ui, options, async |session| {
         if is_check {
             let problems = settings.lock_problems(&stacks)?;
@@ -93,7 +93,7 @@ pub(super) async fn update(ui: &Ui, global: &GlobalArgs, args: &UpdateArgs) -> a
     let (asked, questions) = Questions::new(&ui.output);
     let signer_approval = asked.signer_approval().filter(|_| !args.dry_run);
     let request = LockRequest { names, updates: true, to, signer_approval, ..LockRequest::default() };
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     session::run(ui, options, async |session| {
         let report = lock_and_ask(ui, &settings, &stacks, &request, questions, session).await?;
         session.pause();

@@ -37,7 +37,7 @@ pub(super) async fn run(ui: &Ui, global: &GlobalArgs, args: &MirrorArgs) -> anyh
     let stacks = read_stacks(ui, global, &args.stacks)?;
     let folder = working_folder(global.cwd.as_deref())?.join(&args.folder);
     let settings = plugin_settings(&stacks)?;
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     session::run(ui, options, async |session| {
         let (sink, signals) = (session.sink("", None), &session.signals);
         let report = settings.mirror(&stacks, &args.platform, &folder, &sink, signals).await?;

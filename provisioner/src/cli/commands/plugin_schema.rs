@@ -36,7 +36,7 @@ pub(super) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaArgs) -> anyh
         return Err(CliError::failed(format_args!("the plugin {} is disabled", args.name), hint).into());
     };
     let plugins = overridden_plugins(&stacks, &args.overrides)?;
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     session::run(ui, options, async |session| {
         let events = session.sink(&stack.name, None);
         let schemas = plugins.schema_texts(&stack, &events, &session.signals).await;

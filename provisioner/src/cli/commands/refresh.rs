@@ -9,7 +9,8 @@ use crate::cli::args::{
     ProgramArgs, RunArgs, ScopeArgs, ShowArgs, StacksArgs, TimeLimitArgs,
 };
 use crate::cli::exit::{Changes, Exit};
-use crate::cli::runs::{Runs, on_stacks};
+use crate::cli::runs::Runs;
+use crate::cli::stack_runs::on_stacks;
 use crate::cli::stacks::{check_before_plugins, read_stacks};
 use crate::cli::ui::Ui;
 
@@ -49,6 +50,9 @@ pub(crate) struct RefreshArgs {
     /// Maximum number of resources to read in parallel
     #[arg(long, value_name = "N", default_value_t = u32::from(engine::DEFAULT_PARALLEL), value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) parallel: u32,
+    /// Maximum number of stacks to work on at the same time; --parallel counts for each of them
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallel_stacks: u32,
     #[command(flatten)]
     pub(crate) time: TimeLimitArgs,
     #[command(flatten)]
@@ -83,6 +87,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &RefreshArgs) -> any
         skip_refresh: false,
         program: args.program,
         parallel: args.parallel,
+        parallel_stacks: args.parallel_stacks,
         continue_on_error: false,
         show: args.show,
         scope: args.scope.clone(),

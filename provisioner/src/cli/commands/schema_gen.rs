@@ -67,7 +67,7 @@ pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &SchemaGenArgs) -> a
             .warn(format_args!("the stack {name} cannot be read as far as its plugins: the schema lacks their types"));
     }
     let plugins = overridden_plugins(&stacks, &args.overrides)?;
-    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+    let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
     session::run(ui, options, async |session| {
         let packages = packages(&ui.output, session, &stacks, &plugins).await;
         plugins.pool.close().await;

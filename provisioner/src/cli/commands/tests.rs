@@ -14,11 +14,14 @@ fn help(words: &[&str]) -> String {
 
 #[test]
 fn help_of_each_command() {
-    let commands: [&[&str]; 53] = [
+    let commands: [&[&str]; 57] = [
         &[],
         &["init"],
         &["provision"],
         &["preview"],
+        &["plan"],
+        &["plan", "show"],
+        &["plan", "check"],
         &["validate"],
         &["refresh"],
         &["destroy"],
@@ -26,6 +29,7 @@ fn help_of_each_command() {
         &["cancel"],
         &["stack"],
         &["stack", "ls"],
+        &["stack", "graph"],
         &["stack", "outputs"],
         &["stack", "export"],
         &["stack", "history"],

@@ -8,7 +8,8 @@ use config::{Reading, ignored_by_go};
 use provisioner::operation::{self, StacksRead};
 use provisioner::program::Program;
 
-use crate::cli::args::{GlobalArgs, OverrideArgs, StacksArgs};
+use crate::cli::args::{ChangedSinceArgs, GlobalArgs, OverrideArgs, StacksArgs};
+use crate::cli::changed_since::select_changed;
 use crate::cli::display::{Line, Secrets};
 use crate::cli::exit::Exit;
 use crate::cli::output::Output;
@@ -44,6 +45,8 @@ Examples:
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) stacks: StacksArgs,
+    #[command(flatten)]
+    pub(crate) changed: ChangedSinceArgs,
     /// Check only the files: fetch and start no plugin; types and properties are not checked
     #[arg(long)]
     pub(crate) no_plugins: bool,
@@ -69,15 +72,16 @@ struct Checked {
 /// Runs the command.
 pub(crate) async fn run(ui: &Ui, global: &GlobalArgs, args: &ValidateArgs) -> anyhow::Result<Exit> {
     let reading = if args.require_values { Reading::WithValues } else { Reading::WithoutValues };
-    let (stacks, mut found) = match find_stacks(ui, global, &args.stacks, reading)? {
+    let (mut stacks, mut found) = match find_stacks(ui, global, &args.stacks, &args.changed, reading)? {
         StacksRead::Stacks(stacks, warnings) => (stacks, warnings),
         StacksRead::Errors(found, sources) => return report(&ui.output, &found, &sources, None),
     };
+    select_changed(ui, global, &args.changed, &mut stacks).await?;
     let programs = stacks.programs();
     found.extend(programs.iter().chain(&stacks.key_programs()).flat_map(Program::check_before_plugins));
-    if !args.no_plugins {
+    if !args.no_plugins && !programs.is_empty() {
         let plugins = overridden_plugins(&stacks, &args.overrides)?;
-        let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None };
+        let options = SessionOptions { diff: false, secrets: Secrets::Masked, limit: None, has_turns: false };
         let work = async |session: &session::Session<'_>| {
             let events = session.sink("", None);
             let checked = operation::validate(&programs, &plugins, &events, &session.signals).await;

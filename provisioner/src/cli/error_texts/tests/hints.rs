@@ -5,7 +5,8 @@ use std::io;
 use bridge::host::HostError;
 use config::ForeignOwner;
 use jiff::Timestamp;
-use provisioner::operation::{OperationError, SetupError, UnsupportedTarget};
+use provisioner::operation::{OperationError, PlanError, SetupError, UnsupportedTarget};
+use provisioner::plan::PlanFileError;
 use state::format::{FormatError, ValueError};
 use state::integrity::IntegrityError;
 use state::secrets::SecretsError;
@@ -63,6 +64,7 @@ fn store_errors() -> Vec<StoreError> {
         StoreError::Replaced { stack: stack(), written: None },
         StoreError::Migrated { stack: stack(), mark: Box::new(mark), mark_location: "/old/mark".to_owned() },
         StoreError::BothNames { from: stack(), to: stack() },
+        StoreError::MovePending { stack: stack(), other: stack().into(), is_source: true },
         StoreError::Exists(stack()),
         StoreError::NoFolder("/a".into()),
         StoreError::Damaged { location: "/a".to_owned(), source: Damage::NoVersion },
@@ -251,6 +253,11 @@ fn operation_errors() -> Vec<OperationError> {
         OperationError::Schema(host()),
         OperationError::Types(Vec::new()),
         OperationError::Unserved { package: "a".to_owned(), urns: Vec::new() },
+        OperationError::Plan(PlanError::Expired("now".to_owned())),
+        OperationError::Plan(PlanError::Text(PlanFileError::Malformed)),
+        OperationError::Plan(PlanError::OtherProfile { planned: "a".to_owned(), now: "b".to_owned() }),
+        OperationError::Plan(PlanError::Drift { stack: "a".to_owned(), names: Vec::new() }),
+        OperationError::Plan(PlanError::NoKey { stack: "a".to_owned(), key_stack: "a--sc".to_owned() }),
     ]
 }
 
