@@ -1,6 +1,6 @@
 //! Benchmark of the code around the engine, compared with a bare loop over the same bytes (`docs/performance.md`).
 //! Compares reading stacks with parsing their YAML, validating them with reading them, a warm start of plugins with asking the system
-//! about their files, the fetch of an archive with `tar`, many downloads with the slowest of them, the memory of a large download with that
+//! about their files, one entry with `forEach` with the resources written out, several stacks with the longest of them, the fetch of an archive with `tar`, many downloads with the slowest of them, the memory of a large download with that
 //! of a small one, generating schemas with parsing their JSON, and looking up cached types with parsing all of them.
 //!
 //! `cargo bench -p tests --bench config` measures; with `-- --test` everything runs once and small. Both sides take
@@ -12,6 +12,7 @@ mod downloads;
 mod plugins;
 mod preview;
 mod schema;
+mod several;
 mod stacks;
 mod types;
 
@@ -20,6 +21,9 @@ use std::time::{Duration, Instant};
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((stacks::READ, rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return stacks::read_once(rest);
+    }
     if let Some((downloads::FETCH, rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         return downloads::fetch_once(rest);
     }
@@ -28,6 +32,8 @@ fn main() -> anyhow::Result<()> {
     println!("| figure | ours | bare loop | ratio | limit |");
     println!("|---|---|---|---|---|");
     stacks::compare(if quick { 10 } else { 200 }, rounds)?;
+    stacks::compare_for_each(if quick { 100 } else { 50_000 }, if quick { 1 } else { 5 })?;
+    several::compare_with_one(if quick { 2 } else { 10 }, if quick { 1 } else { 100 }, if quick { 1 } else { 5 })?;
     plugins::compare_with_walk(if quick { 2 } else { 20 }, if quick { 10 } else { 500 }, rounds)?;
     plugins::compare_sizes(if quick { 1 } else { 5 }, if quick { (4, 1) } else { (256, 8) }, rounds)?;
     plugins::compare_with_tar(if quick { 1 } else { 200 }, if quick { 1 } else { 5 })?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use bridge::host::{InputInfo, PackageTypes, TypeInfo};
@@ -28,24 +29,10 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
             texts.push(text);
         }
     }
-    let repository = Repository { root: folder.path().to_owned(), git: None };
     let load = || -> anyhow::Result<Vec<Stack>> {
-        let process_context = ProcessContext {
-            environment: BTreeMap::new(),
-            now: jiff::Timestamp::now(),
-            time_zone: None,
-            account: None,
-        };
-        let (types, mut sources) = (recipes::built_in_types(), SourceFiles::default());
-        let profile = Profile::read("default", &repository, &process_context, &mut sources);
-        let profile = profile.map_err(|found| anyhow::anyhow!("{found:?}"))?;
-        let (repository, process_context) = (&repository, &process_context);
-        let workspace = Workspace { repository, profile: &profile, stacks_dir: None, process_context, types: &types };
-        let names = workspace.stack_names().map_err(|found| anyhow::anyhow!("{found:?}"))?.stacks;
-        let loaded = workspace.load(&names, &mut sources);
-        ensure!(!has_errors(&loaded.diagnostics), "{:?}", loaded.diagnostics.first());
-        ensure!(loaded.stacks.len() == stacks && loaded.stacks[0].environments[0].resources.len() == RESOURCES);
-        Ok(loaded.stacks)
+        let loaded = read_stacks(folder.path())?;
+        ensure!(loaded.len() == stacks && loaded[0].environments[0].resources.len() == RESOURCES);
+        Ok(loaded)
     };
     let read = || load().map(drop);
     let cached = package_types().to_lines().context("types have lines")?;
@@ -80,6 +67,59 @@ pub(crate) fn compare(stacks: usize, rounds: usize) -> anyhow::Result<()> {
     compare_in_turns(&figure, 1.5, rounds, validate, read)
 }
 
+/// First argument of a process that reads one stack and prints its peak of memory.
+pub(crate) const READ: &str = "read-once";
+
+/// Compares one entry with `forEach` that stands for many resources with the same resources written out: the time to read the stack, and the
+/// peak of memory of a process that reads it.
+pub(crate) fn compare_for_each(resources: usize, rounds: usize) -> anyhow::Result<()> {
+    let (repeated, written_out) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut entries = String::new();
+    let mut all = String::new();
+    for number in 0..resources {
+        write!(entries, "e{number}: {{ size: {number} }}, ")?;
+        let config = format!("{{ name: 'tank-e{number}', size: {number} }}");
+        writeln!(all, "        tank-e{number}: {{ type: 'reef:sea/tank:Tank', config: {config} }}")?;
+    }
+    let entry = format!(
+        "        tank: {{ type: 'reef:sea/tank:Tank', forEach: {{ {entries} }}, config: {{ name: 'tank-${{each:key}}', size: '${{each:value.size}}' }} }}\n"
+    );
+    for (folder, resources) in [(&repeated, &entry), (&written_out, &all)] {
+        let stack = folder.path().join(".sc/stacks/stack0");
+        fs::create_dir_all(&stack)?;
+        fs::write(folder.path().join(".sc/cfg.default.yaml"), "projectName: tank\n")?;
+        fs::write(stack.join("server.yaml"), format!("{HEAD}{resources}"))?;
+        fs::write(stack.join("secrets.yaml"), SECRETS)?;
+    }
+    let read = |folder: &tempfile::TempDir| {
+        let read = read_stacks(folder.path())?;
+        ensure!(read[0].environments[0].resources.len() == resources);
+        Ok(())
+    };
+    let figure =
+        format!("{resources} resources from one entry with `forEach`, read, against the same resources written out");
+    compare_in_turns(&figure, 1.0, rounds, || read(&repeated), || read(&written_out))?;
+    let peak = |folder: &tempfile::TempDir| -> anyhow::Result<f64> {
+        let mut child = std::process::Command::new(std::env::current_exe()?);
+        let output = child.arg(READ).arg(folder.path()).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?.trim().parse::<f64>()? / 1024.0)
+    };
+    let (ours, bare) = (peak(&repeated)?, peak(&written_out)?);
+    println!("| … peak of memory | {ours:.1} MiB | {bare:.1} MiB | {:.2} | 1 |", ours / bare);
+    Ok(())
+}
+
+/// Reads the stacks of a repository, and prints the peak of memory of this process in KiB.
+pub(crate) fn read_once(arguments: &[String]) -> anyhow::Result<()> {
+    let [root] = arguments else { anyhow::bail!("{READ} ROOT") };
+    let _read = read_stacks(root.as_ref())?;
+    let status = fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    println!("{}", peak.context("the system tells no peak of memory")?);
+    Ok(())
+}
+
 /// Returns the types of the package of the stacks.
 fn package_types() -> PackageTypes {
     let inputs = ["name", "size", "secret", "before", "tags"].map(|name| (name.to_owned(), InputInfo::default()));
@@ -87,10 +127,26 @@ fn package_types() -> PackageTypes {
     [("reef:sea/tank:Tank".to_owned(), info)].into_iter().collect()
 }
 
+/// Reads all stacks of a repository.
+fn read_stacks(root: &Path) -> anyhow::Result<Vec<Stack>> {
+    let repository = Repository { root: root.to_owned(), git: None };
+    let process_context =
+        ProcessContext { environment: BTreeMap::new(), now: jiff::Timestamp::now(), time_zone: None, account: None };
+    let (types, mut sources) = (recipes::built_in_types(), SourceFiles::default());
+    let profile = Profile::read("default", &repository, &process_context, &mut sources);
+    let profile = profile.map_err(|found| anyhow::anyhow!("{found:?}"))?;
+    let (repository, process_context) = (&repository, &process_context);
+    let workspace = Workspace { repository, profile: &profile, stacks_dir: None, process_context, types: &types };
+    let names = workspace.stack_names().map_err(|found| anyhow::anyhow!("{found:?}"))?.stacks;
+    let loaded = workspace.load(&names, &mut sources);
+    ensure!(!has_errors(&loaded.diagnostics), "{:?}", loaded.diagnostics.first());
+    Ok(loaded.stacks)
+}
+
 const SECRETS: &str = "schemaVersion: 1.0\nvalues:\n  word: hush\n  other: quiet\n";
 
-fn server() -> String {
-    let mut text = "schemaVersion: 1.0
+/// Sections before the resources.
+const HEAD: &str = "schemaVersion: 1.0
 provisioner:
   type: pulumi
   config:
@@ -106,8 +162,10 @@ resources:
   resources:
     prod:
       resources:
-"
-    .to_owned();
+";
+
+fn server() -> String {
+    let mut text = HEAD.to_owned();
     for resource in 0..RESOURCES {
         let before = if resource == 0 { "none".to_owned() } else { format!("${{resource:r{}.id}}", resource - 1) };
         write!(

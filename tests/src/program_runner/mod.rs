@@ -154,6 +154,7 @@ impl<'a> ProgramRun<'a> {
                 version: None,
                 plugin_download_url: None,
                 subpackage: None,
+                source: None,
             };
             let mut result = self.registrar.invoke(goal).await.map_err(|_| ProgramResult::Halted)?;
             let value = match &call.member {

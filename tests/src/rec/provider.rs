@@ -356,11 +356,16 @@ impl ResourceProvider for ScriptedProvider {
 
     async fn invoke(&self, request: Request<rpc::InvokeRequest>) -> Reply<rpc::InvokeResponse> {
         let request = request.into_inner();
+        let behaviour = self.behaviour(&request.tok)?;
+        self.fail_with_status("Invoke", &request.tok, &request, &behaviour)?;
         self.record("Invoke", &request, None);
         let arguments = decode_bag(request.args)?.unwrap_or_default();
         let result = prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(arguments)) };
-        let r#return = Some(Struct { fields: [("result".to_owned(), result)].into() }.into());
-        Ok(Response::new(rpc::InvokeResponse { r#return, ..Default::default() }))
+        let padding =
+            (behaviour.padding > 0).then(|| ("padding".to_owned(), rules::text("x".repeat(behaviour.padding))));
+        let fields = padding.into_iter().chain([("result".to_owned(), result)]).collect();
+        let failures = check_failures(&behaviour.check_failures);
+        Ok(Response::new(rpc::InvokeResponse { r#return: Some(Struct { fields }.into()), failures }))
     }
 
     async fn cancel(&self, _: Request<()>) -> Reply<()> {

@@ -13,7 +13,7 @@ use super::status::ScriptedStatus;
 pub struct Script {
     /// Behaviour of the provider itself.
     pub provider: ProviderScript,
-    /// Behaviour for single resources, by name.
+    /// Behaviour for single resources, by name, and for functions, by token.
     pub resources: BTreeMap<String, Behaviour>,
 }
 
@@ -73,8 +73,10 @@ pub struct Behaviour {
     pub init_error: Option<String>,
     /// Failure of Check.
     pub check: Option<Failure>,
-    /// Properties that Check refuses.
+    /// Properties that Check refuses, or arguments that a function refuses.
     pub check_failures: Vec<String>,
+    /// Length of a text that a function returns beside its arguments, in bytes.
+    pub padding: usize,
     /// Inputs that Check adds if they are absent.
     pub defaults: BTreeMap<String, Value>,
     /// Reply of Diff, instead of a comparison.

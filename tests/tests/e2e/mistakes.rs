@@ -127,7 +127,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error[unknown-key]: server.yaml has no key `resource`
         --> .sc/stacks/reef/server.yaml:9:1
         = hint: did you mean `resources`?
-        = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs; a key that begins with `x-` is ignored
+        = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs, references; a key that begins with `x-` is ignored
         error[unknown-resource]: resource "b" referenced by output "file" is not defined in any env
         --> .sc/stacks/reef/server.yaml:16:9
         error: the configuration has 2 errors; nothing was changed
@@ -143,7 +143,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error[unknown-key]: an environment has no key `resource`
         --> .sc/stacks/reef/server.yaml:12:7
         = hint: did you mean `resources`?
-        = hint: the keys are template, resources, inherit and enabled; a resource needs a `type`
+        = hint: the keys are template, resources, inherit, enabled and functions; a resource needs a `type`
         error[unknown-resource]: resource "b" referenced by output "file" is not defined in any env
         --> .sc/stacks/reef/server.yaml:16:9
         error: the configuration has 2 errors; nothing was changed
@@ -177,7 +177,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error[unknown-key]: server.yaml has no key `plugin`
         --> .sc/stacks/reef/server.yaml:7:1
         = hint: did you mean `plugins`?
-        = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs; a key that begins with `x-` is ignored
+        = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs, references; a key that begins with `x-` is ignored
         error[unknown-resource-type]: unknown resource type "files:fs:File": no enabled plugin serves the package "files"
         --> .sc/stacks/reef/server.yaml:13:20
         = hint: declare a plugin with `name: files` in `plugins`
@@ -189,7 +189,7 @@ fn each_slip_is_reported_at_its_place_and_deletes_nothing() {
         error[unknown-key]: server.yaml has no key `ouputs`
         --> .sc/stacks/reef/server.yaml:15:1
         = hint: did you mean `outputs`?
-        = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs; a key that begins with `x-` is ignored
+        = hint: the keys are schemaVersion, provisioner, secrets, cicd, templates, resources, variables, plugins, outputs, references; a key that begins with `x-` is ignored
         error: the configuration has an error; nothing was changed
     another version: exit 1
         error[schema-version]: the version 2.0 of the format is not supported

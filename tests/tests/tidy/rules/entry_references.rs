@@ -43,6 +43,8 @@ const RULE: Rule<'_> = Rule {
         // The goal of a read, which has no other members, and its entry.
         "engine::phases::reads::read",
         "engine::phases::reads::new_state",
+        // Texts of a goal in a saved plan, each with a name.
+        "provisioner::plan::recorder::options",
         // Lines for a person, each with a name.
         "sc::cli::commands::state::show::as_lines",
     ],

@@ -32,11 +32,12 @@ const BRIDGE: [&str; 18] = [
     "zstd",
 ];
 
-const PROVISIONER: [Row<'_>; 10] = [
+const PROVISIONER: [Row<'_>; 11] = [
     (
         "cli",
         &[
             "operation",
+            "plan",
             "schema",
             "program",
             "registry::recipes",
@@ -47,8 +48,17 @@ const PROVISIONER: [Row<'_>; 10] = [
     ),
     (
         "operation",
-        &["schema", "program", "registry::recipes", "registry::recipe", "registry::packages", "registry::types"],
+        &[
+            "plan",
+            "schema",
+            "program",
+            "registry::recipes",
+            "registry::recipe",
+            "registry::packages",
+            "registry::types",
+        ],
     ),
+    ("plan", &[]),
     ("schema", &["registry::types"]),
     ("program", &["registry::recipes", "registry::recipe", "registry::packages", "registry::types"]),
     ("registry::recipes", &["registry::recipe", "registry::packages", "registry::templates", "registry::types"]),
@@ -60,7 +70,7 @@ const PROVISIONER: [Row<'_>; 10] = [
 ];
 
 /// Modules from the top down: each may import from all below it.
-const ENGINE: [&str; 23] = [
+const ENGINE: [&str; 24] = [
     "deployment",
     "resource_monitor",
     "phases",
@@ -80,6 +90,7 @@ const ENGINE: [&str; 23] = [
     "masking",
     "jobs",
     "secretness",
+    "plan_guard",
     "goal",
     "missing",
     "deletion_limit",
