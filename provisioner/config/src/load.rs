@@ -391,24 +391,9 @@ impl Loader<'_> {
         if !is_whole {
             diagnostics.append(&mut resolver.diagnostics);
             self.diagnostics.extend(diagnostics);
-            return Some(Stack {
-                name: name.to_owned(),
-                project: project.to_owned(),
-                key_of: None,
-                provisioner: provisioner?,
-                plugins: Vec::new(),
-                environments: Vec::new(),
-                functions: Vec::new(),
-                moved: Vec::new(),
-                references: Vec::new(),
-                outputs_read: Vec::new(),
-                deciding: BTreeSet::new(),
-                registrar: None,
-                outputs: Vec::new(),
-                variables,
-                secrets: secrets.values.clone(),
-                closed_secrets: secrets.closed.clone(),
-            });
+            let closed_secrets = secrets.closed.clone();
+            let stack = Stack::without_sections(name.to_owned(), project.to_owned(), provisioner?);
+            return Some(Stack { variables, secrets: secrets.values.clone(), closed_secrets, ..stack });
         }
         if let Some(root) = root {
             sections::check(root, self.workspace.types, &mut diagnostics);

@@ -54,13 +54,35 @@ pub struct Stack {
 
 impl Environment {
     /// Returns an environment without resources.
-    pub(crate) fn new(name: &str, span: Span) -> Self {
+    pub fn new(name: &str, span: Span) -> Self {
         let (resources, disabled, collections) = Default::default();
         Self { name: name.to_owned(), span, resources, disabled, collections }
     }
 }
 
 impl Stack {
+    /// Returns a stack that has nothing but its name and the location of its state.
+    pub fn without_sections(name: String, project: String, provisioner: Provisioner) -> Self {
+        Self {
+            name,
+            project,
+            key_of: None,
+            provisioner,
+            plugins: Vec::new(),
+            environments: Vec::new(),
+            functions: Vec::new(),
+            moved: Vec::new(),
+            references: Vec::new(),
+            outputs_read: Vec::new(),
+            deciding: BTreeSet::new(),
+            registrar: None,
+            outputs: Vec::new(),
+            variables: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            closed_secrets: None,
+        }
+    }
+
     /// Returns the name that names and tags of core types are made of: that of the stack whose key this one has, else its own.
     pub fn base_name(&self) -> &str {
         self.key_of.as_deref().unwrap_or(&self.name)

@@ -25,8 +25,7 @@ impl StackRun {
             return Ok(self.clone());
         }
         let results = self.call_deciding(host, recorded).await?;
-        let name = &self.program.stack().name;
-        let stack = self.reader.read(name, Some(results)).await.map_err(OperationError::Functions)?;
+        let stack = self.reader.read(self.program.stack(), Some(results)).await.map_err(OperationError::Functions)?;
         let mut run = self.clone();
         run.program = self.program.on(Arc::new(stack));
         let known = self.program.undeclared_packages();

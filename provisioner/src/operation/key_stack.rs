@@ -1,6 +1,5 @@
 //! Stack of the key that protects the secrets of another stack (docs/spec/simple-container.md#6.4).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use config::{Environment, MaxDeletes, Options, Provisioner, Resource, ResourceImplementation, SecretsProvider, Stack};
@@ -27,34 +26,18 @@ pub fn key_stack(stack: &Stack) -> Option<Arc<Stack>> {
     };
     let packages = recipes::key_packages(key);
     let plugins = stack.plugins.iter().filter(|plugin| packages.iter().any(|package| package.name == plugin.package()));
+    let provisioner = Provisioner {
+        secrets_provider: SecretsProvider::Passphrase { passphrase: None, span: key.span },
+        max_deletes: Some(MaxDeletes { count: 0, span: key.span }),
+        ..stack.provisioner.clone()
+    };
+    // Names of keys contain no environment.
+    let environment = Environment { resources: vec![resource], ..Environment::new("", key.type_span) };
     Some(Arc::new(Stack {
-        name: format!("{}{SUFFIX}", stack.name),
-        project: stack.project.clone(),
         key_of: Some(stack.name.clone()),
-        provisioner: Provisioner {
-            secrets_provider: SecretsProvider::Passphrase { passphrase: None, span: key.span },
-            max_deletes: Some(MaxDeletes { count: 0, span: key.span }),
-            ..stack.provisioner.clone()
-        },
         plugins: plugins.cloned().collect(),
-        // Names of keys contain no environment.
-        environments: vec![Environment {
-            name: String::new(),
-            span: key.type_span,
-            resources: vec![resource],
-            disabled: vec![],
-            collections: vec![],
-        }],
-        functions: Vec::new(),
-        moved: Vec::new(),
-        references: Vec::new(),
-        outputs_read: Vec::new(),
-        deciding: BTreeSet::new(),
-        registrar: None,
-        outputs: Vec::new(),
-        variables: BTreeMap::new(),
-        secrets: BTreeMap::new(),
-        closed_secrets: None,
+        environments: vec![environment],
+        ..Stack::without_sections(format!("{}{SUFFIX}", stack.name), stack.project.clone(), provisioner)
     }))
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use bridge::error::Hint as _;
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic, SourceFiles};
-use config::{OutputReference, Provisioner, Reading, Stack};
+use config::{OutputReference, Reading, Stack};
 use futures_util::future::join_all;
 use pulumi_proto::property::PropertyMap;
 use state::{Snapshot, StackView};
 
+use super::stack_reader::OutputSource;
 use super::{OperationError, Stacks};
 use crate::registry::recipes;
 
@@ -50,7 +51,7 @@ impl Stacks {
             return Ok(Arc::clone(stack));
         }
         let read = match self.load_outputs(stack, &warn).await {
-            Ok(()) => self.reader.read(&stack.name, None).await,
+            Ok(()) => self.reader.read(stack, None).await,
             Err(found) => Err(found),
         };
         match read {
@@ -70,7 +71,7 @@ impl Stacks {
         let is_read = |reader: &Arc<Stack>| reader.outputs_read.iter().any(|read| read.stack == stack.name);
         if self.stacks.iter().any(is_read) {
             let outputs = Arc::new(snapshot.stack_outputs().cloned().unwrap_or_default());
-            self.reader.outputs.lock().await.insert(stack.name.clone(), outputs);
+            self.reader.outputs.lock().await.insert(OutputSource::Stack(stack.name.clone()), outputs);
         }
     }
 
@@ -78,7 +79,8 @@ impl Stacks {
     async fn load_outputs(&self, stack: &Stack, warn: &impl Fn(MessageText)) -> Result<(), Vec<Diagnostic>> {
         let mut known = self.reader.outputs.lock().await;
         let names: BTreeSet<&str> = stack.outputs_read.iter().map(|read| read.stack.as_str()).collect();
-        let missing: Vec<&str> = names.into_iter().filter(|name| !known.contains_key(*name)).collect();
+        let missing: Vec<&str> =
+            names.into_iter().filter(|name| !known.contains_key(&OutputSource::of(stack, name))).collect();
         let loaded = join_all(missing.iter().map(|name| self.recorded_outputs(stack, name))).await;
         let mut found = Vec::new();
         for (name, loaded) in missing.into_iter().zip(loaded) {
@@ -87,7 +89,7 @@ impl Stacks {
                 Ok(RecordedOutputs { outputs, warning }) => {
                     warning.into_iter().for_each(warn);
                     found.extend(reads().filter(|_| outputs.is_none()).filter_map(not_provisioned));
-                    known.insert(name.to_owned(), outputs.unwrap_or_default());
+                    known.insert(OutputSource::of(stack, name), outputs.unwrap_or_default());
                 }
                 Err((reason, hint)) => {
                     let Some(first) = reads().next() else { continue };
@@ -131,7 +133,7 @@ impl Stacks {
     fn read_of_state(&self, reader: &Stack, name: &str) -> Result<Arc<Stack>, (MessageText, Option<MessageText>)> {
         if let Some(reference) = reader.references.iter().find(|reference| reference.name == name) {
             let (stack, project) = (reference.stack.clone(), reference.project.clone());
-            return Ok(Arc::new(of_state(reader, stack, project, reference.provisioner.clone())));
+            return Ok(Arc::new(Stack::without_sections(stack, project, reference.provisioner.clone())));
         }
         if let Some(stack) = self.stacks.iter().find(|stack| stack.name == name) {
             return Ok(Arc::clone(stack));
@@ -157,22 +159,4 @@ fn not_provisioned(read: &OutputReference) -> Option<Diagnostic> {
     let help =
         "provision it first, or in the same command; a default counts until then: `${output:STACK.NAME:DEFAULT}`";
     Some(Diagnostic::error(CODE, read.span, summary).help(help))
-}
-
-/// Returns a stack without resources, to read its state.
-fn of_state(reader: &Stack, name: String, project: String, provisioner: Provisioner) -> Stack {
-    Stack {
-        name,
-        project,
-        provisioner,
-        plugins: Vec::new(),
-        environments: Vec::new(),
-        moved: Vec::new(),
-        references: Vec::new(),
-        outputs_read: Vec::new(),
-        deciding: BTreeSet::new(),
-        registrar: None,
-        outputs: Vec::new(),
-        ..reader.clone()
-    }
 }

@@ -168,6 +168,30 @@ fn stack_of_another_project_and_store_is_read() {
     assert!(output.contains("passphrase"), "{output}");
 }
 
+/// Two stacks of one command give the same name to different stacks.
+///
+/// Shows: server-yaml.md#outputs-of-other-stacks "what an entry does not say is that of the stack itself"
+#[test]
+fn name_of_a_reference_counts_in_its_own_stack() {
+    let other = chain();
+    other.expect_exit(0, "provision -s atoll,shore");
+    let url = format!("file://{}", other.path("backend").display());
+    let repository = Repository::new(Sections { plugins: FILES, resources: &file("page", "reef", ""), outputs: "" });
+    for (stack, read) in [("bay", "atoll"), ("cove", "shore")] {
+        let resources = file("page", stack, "${output:net.path}");
+        repository.write_stack(stack, PROVISIONER, Sections { plugins: FILES, resources: &resources, outputs: "" });
+        let path = format!(".sc/stacks/{stack}/server.yaml");
+        let storage = format!("state-storage: {{ type: fs, config: {{ path: '{url}' }} }}");
+        let references = format!("\nreferences: [{{ name: net, project: tank, stack: {read}, {storage} }}]\n");
+        repository.write(&path, &(repository.read(&path) + &references));
+    }
+    for parallel in [1, 2] {
+        repository.expect_exit(0, &format!("provision -s bay,cove --parallel-stacks {parallel}"));
+        assert_eq!(repository.read("site/bay"), "atoll");
+        assert_eq!(repository.read("site/cove"), "shore");
+    }
+}
+
 /// Three stacks that read each other, whose plugin kills `sc` at a call. By default only some calls are tested; `SC_CRASH_EVERY=1`
 /// tests all.
 ///
