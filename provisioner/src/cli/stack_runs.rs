@@ -47,7 +47,7 @@ struct SharedRun<'r> {
 /// Runs an operation on the stacks, several at the same time. The operation returns `None` if the user declined it.
 ///
 /// # Errors
-/// The first error of an operation.
+/// The error of the only stack with one. Errors of several stacks are printed, and the worst decides about the exit code.
 pub(crate) async fn on_stacks(
     ui: &Ui,
     stacks: &Stacks,
@@ -189,9 +189,9 @@ async fn run_stack(
             waiting.extend([stack, key]);
             continue;
         }
-        let of_key = session.of_stack(&stack.name);
-        let (summary, ended) = run_one(shared, &of_key, &stack, access, operation).await;
-        of_key.end_stack();
+        let stack_session = session.of_stack(&stack.name);
+        let (summary, ended) = run_one(shared, &stack_session, &stack, access, operation).await;
+        stack_session.end_stack();
         summaries.extend(summary);
         result = ended;
         if !matches!(result, RunEnd::Succeeded) {

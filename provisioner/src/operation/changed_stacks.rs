@@ -19,7 +19,7 @@ pub enum FileDifference<T> {
     None,
     /// Both contents can be read, and each stack compares its part.
     Parts(T),
-    /// One of them cannot be read, so that each stack may read what differs.
+    /// Contents of which one cannot be read, so that each stack may read what differs.
     Whole,
 }
 

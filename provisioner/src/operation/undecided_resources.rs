@@ -1,5 +1,7 @@
 //! Resources of which an output of another stack decides whether they exist, while that stack is not provisioned yet.
 
+use std::collections::HashSet;
+
 use bridge::message_text::MessageText;
 use config::diagnostics::{Code, Diagnostic};
 use config::{Collection, Environment};
@@ -22,7 +24,7 @@ impl StackRun {
     /// Tells of the resources that a preview cannot decide about, and keeps what is recorded of them.
     pub(super) fn keep_undecided(&mut self, recorded: &Snapshot) {
         let stack = self.program.stack();
-        let declared: Vec<String> = stack
+        let declared: HashSet<String> = stack
             .resources()
             .map(|(environment, resource)| format!("{}--{}", resource.key, environment.name))
             .collect();
@@ -39,7 +41,7 @@ impl StackRun {
             };
             let entries = recorded.resources.iter().filter(|entry| {
                 let name = entry.urn.name();
-                entry.custom && is_of_collection(name) && !declared.iter().any(|declared| declared == name)
+                entry.custom && is_of_collection(name) && !declared.contains(name)
             });
             kept.extend(entries.map(|entry| UrnPattern::new(entry.urn.as_str())));
         }

@@ -1,6 +1,6 @@
 //! Record of a move of resources from one stack to another: in the stores of both while the move has not ended.
 //!
-//! It stands in the place of the mark of a migration, so that no command reads or changes a stack whose move has not ended, and
+//! The record stands in the place of the mark of a migration, so that no command reads or changes a stack whose move has not ended, and
 //! has another version, so that earlier versions of this program refuse the stack, too.
 
 use bridge::json;
